@@ -194,6 +194,39 @@ class Stacks(StackCase):
         table = json.loads(self.report("--by=cgroup", "--format=json"))["applications"]
         self.assertEqual({row["name"] for row in table}, whole)
 
+    def test_names_of_docker(self):
+        """What Docker keeps is read when the report is written; a file that is hostile or a stranger's
+        link gives no name.
+        """
+        plain = '{"ID":"x","Name":"/web-1"}'
+        files = [(plain, " (web-1)"), ('{"Config":{"Name":"/inner"},"a":["Name"],"Name" : "/web_2"}', " (web_2)"),
+                 ('{"Labels":{"x":"\\"Name\\":"},"Name":"web.3"}', " (web.3)"), ('{"x":"Name","y":1}', ""), ("", ""), ("{", ""),
+                 ('{"Name":"/a\x1b[2J"}', ""), ('{"Name":"/%s"}' % ("a" * 129), ""), ('{"Name":"/open', ""), ('{"Name":7}', ""),
+                 ('{"Name":""}', ""), ("[" * 100000 + '"Name":"/deep"', ""), ('{"Name":"/long"' + " " * (1 << 20) + "}", ""),
+                 ("link", ""), ("fifo", ""), ("directory", "")]
+        names = os.path.join(self.dir, "containers")
+        wanted = set()
+        for i, (contents, shown) in enumerate(files):
+            number = "%064x" % (i + (0xabc << 244))
+            at = os.path.join(names, number, "config.v2.json")
+            os.makedirs(os.path.dirname(at))
+            if contents == "link":
+                os.symlink(os.path.join(names, "%064x" % (0xabc << 244), "config.v2.json"), at)
+            elif contents == "fifo":
+                os.mkfifo(at)
+            elif contents == "directory":
+                os.mkdir(at)
+            else:
+                with open(at, "w", encoding="utf-8") as stream:
+                    stream.write(contents)
+            self.store.add(self.frames("_start", "hot"), 1 + i, cgroup="/system.slice/docker-%s.scope" % number)
+            wanted.add("docker " + number[:12] + shown)
+        os.environ["OPD_DOCKER_CONTAINERS"] = names
+        self.addCleanup(os.environ.pop, "OPD_DOCKER_CONTAINERS")
+        rows = [line.split(None, 2) for line in self.report("--by=cgroup", "-n").splitlines() if line[0] != "\t"]
+        self.assertEqual(len(rows), len(files))
+        self.assertEqual({row[2] for row in rows}, wanted)
+
     def test_names_cannot_make_stacks(self):
         self.store.add(self.frames("hot"), 5, comm="a;b\n1")
         self.assertEqual(self.folded("--by=comm"), {"a:b\\x0a1;hot": 5})

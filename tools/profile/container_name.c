@@ -3,8 +3,11 @@
 
 #include <ctype.h>
 
+#include "tools/profile/docker_name.h"
+
 #define ID_SHOWN  12u /* digits: what the runtimes print and take */
 #define ID_MIN    12u
+#define ID_DIGITS 64u
 #define UID_SHOWN 8u  /* the first part of the UUID of a pod */
 
 /* PREFIX ID SUFFIX is one part of the path. The drivers of systemd are on the left. */
@@ -89,6 +92,8 @@ static bool add_container(struct op_text *text, const char *part, size_t length,
 		if (!has_form(part, length, &runtimes[i], &id, &nr) || !is_id(id, nr) || (!*shown && !text->length))
 			continue;
 		add_part(text, shown, id, ID_SHOWN);
+		if (nr == ID_DIGITS && !strcmp(shown, "docker"))
+			opr_docker_name_add(text, id);
 		return true;
 	}
 	return false;

@@ -5,6 +5,7 @@ tools_libreport_a_SOURCES += \
 	tools/profile/before.c tools/profile/before.h \
 	tools/profile/classes.c tools/profile/classes.h \
 	tools/profile/container_name.c tools/profile/container_name.h \
+	tools/profile/docker_name.c tools/profile/docker_name.h \
 	tools/profile/groups.c tools/profile/groups.h \
 	tools/profile/image_list.c tools/profile/image_list.h \
 	tools/profile/image_name.c tools/profile/image_name.h \
