@@ -42,8 +42,8 @@ AC_DEFUN([OPD_FILTER], [
   AM_CONDITIONAL([HAVE_SECCOMP], [test "x$opd_filter" = xyes])
 ])
 
-dnl OPD_BPF: the program in the kernel that samples waits. clang compiles it and libbpf loads it; the
-dnl object is inside opd-waits, so that a host needs neither clang nor headers.
+dnl OPD_BPF: the program in the kernel that samples waits. clang compiles it and libbpf loads it;
+dnl the object is inside opd-waits, so that a host needs neither clang nor headers.
 AC_DEFUN([OPD_BPF], [
   opd_bpf=no
   AC_ARG_ENABLE([bpf], [AS_HELP_STRING([--disable-bpf], [no program in the kernel: opd samples no waits])])

@@ -175,7 +175,8 @@ int op_stack_record(const struct perf_event_header *header, enum op_cpumode mode
 	rest = (struct rest){ .at = (const uint8_t *)header + OP_SAMPLE_RECORD_BYTES,
 			      .nr_bytes = header->size - OP_SAMPLE_RECORD_BYTES };
 	record.has_chain = type & PERF_SAMPLE_CALLCHAIN;
-	if ((record.has_chain && !take_chain(&rest, mode, &record.chain)) || (type & PERF_SAMPLE_RAW && !take_raw(&rest, &record)) ||
+	if ((record.has_chain && !take_chain(&rest, mode, &record.chain)) ||
+	    (type & PERF_SAMPLE_RAW && !take_raw(&rest, &record)) ||
 	    (type & PERF_SAMPLE_REGS_USER && !take_registers(&rest, layout, &record)) ||
 	    (type & PERF_SAMPLE_STACK_USER && !take_stack(&rest, &record)))
 		return -EBADMSG;

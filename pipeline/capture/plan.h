@@ -45,7 +45,7 @@ struct opd_load {
 	uint32_t callgraph; /* callers in a sample's call chain, at most; 0: samples have none */
 	uint64_t ring_bytes; /* RingSize=; 0: auto */
 	uint64_t stack_ring_bytes; /* what the memory allows; 0: auto */
-	uint64_t wait_bytes; /* WaitBudget= for a CPU: bytes in a second of records of WAIT; 0: there are none */
+	uint64_t wait_bytes; /* in a second, of records of WAIT on a CPU; 0: there are none */
 	uint64_t stack_ring_max_use; /* StackRingMaxUse= */
 };
 

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* the oldest kernel: sched_switch tells the state of the thread, and perf events count what they lost */
+/* The oldest kernel: sched_switch tells the state, and perf events count what they lost. */
 #define OPD_WAITS_LINUX_MAJOR 6
 #define OPD_WAITS_LINUX_MINOR 1
 

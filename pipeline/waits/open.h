@@ -40,7 +40,7 @@ void opd_open_waits_free(struct opd_open_waits *waits);
 /* Takes all that a reading of the iterator tells. 0 or -errno. */
 int opd_open_waits_read(struct opd_open_waits *waits, int fd) OP_NONNULL OP_MUST_CHECK;
 
-/* A wait that was told is over. Returns what of it was not booked, in ns; *ret_goes_on: some was. */
+/* A wait that was told is over. Returns what was not booked, in ns; *ret_goes_on: some was. */
 uint64_t opd_open_waits_end(struct opd_open_waits *waits, uint32_t tid, uint64_t begin_ns, bool *ret_goes_on) OP_NONNULL;
 
 /* Books what has no stack yet, with what is known of it, and forgets all threads. */

@@ -3,13 +3,13 @@
  * The program in the kernel that samples waits. It runs at each switch of threads, which is why it
  * does little: it looks up what the two threads do, and adds up.
  *
- * A wait is decided upon when it is over, since its length is known then. Each thread has, for each
- * state, points on the axis of its waiting time, `quantum_ns` apart on average with some chance. A
+ * A wait is decided upon when it is over, since its length is known then. Each thread has points on
+ * the axis of its waiting time, for each state, quantum_ns apart on average with some chance. A
  * wait in which a point lies is recorded, and weighs as much as the time between the last two
  * points. So the records of a thread add up to its waiting time, each site has its share of them,
  * and a thread that waits 5,000 times a second makes no more of them than one that waits twice. A
  * wait of at least a quantum is always recorded, with its exact time. What finds no room, in the
- * budget or in the ring, is owed: the next record of the same thread and state has its time as well.
+ * grant or in the ring, is owed: the next record of the same thread and state has its time as well.
  *
  * The copy of the stack must be that of the thread that waited, so it is made when that thread runs
  * again. No place of the kernel calls a program there: sched_switch is the last one before it, and
@@ -225,7 +225,9 @@ static __always_inline __u32 state_of(struct task_struct *task, unsigned int ker
 {
 	if (is_preempted || !kernel_state)
 		return OPD_WAIT_PREEMPTED;
-	if (kernel_state & (STATE_FROZEN | STATE_STOPPED) || (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD_PROBED(task, frozen)))
+	if (kernel_state & (STATE_FROZEN | STATE_STOPPED))
+		return OPD_WAIT_FROZEN;
+	if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD_PROBED(task, frozen))
 		return OPD_WAIT_FROZEN;
 	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
 		return OPD_WAIT_DISK;
@@ -243,8 +245,8 @@ static __always_inline void end(struct opd_wait_cpu *cpu, struct task_struct *ta
 		cpu->lost_ns += thread->shares[i].owed_ns;
 }
 
-static __always_inline void leave(struct opd_wait_cpu *cpu, struct task_struct *task, unsigned int kernel_state, bool is_preempted, __u32 epoch,
-				  __u64 now_ns)
+static __always_inline void leave(struct opd_wait_cpu *cpu, struct task_struct *task, unsigned int kernel_state,
+				  bool is_preempted, __u32 epoch, __u64 now_ns)
 {
 	struct thread *thread;
 

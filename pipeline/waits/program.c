@@ -209,33 +209,40 @@ static void explain(int err, struct op_text *why)
 		op_text_printf(why, "%s", strerror(-err));
 }
 
+/* Runs opd-waits to its end. 0; -errno, and `why` may have the reason. */
+static int take_all(struct opd_wait_program *program, struct op_text *why)
+{
+	int socket_fd = -1, err;
+	pid_t pid = -1;
+
+	err = start(&socket_fd, &pid);
+	if (err)
+		return err;
+	err = take_pieces(program, socket_fd, why);
+	close(socket_fd);
+	if (err)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	return err ? err : map_maps(program);
+}
+
 int opd_wait_program_load(struct opd_wait_program **ret_program, struct op_text *why)
 {
 	struct opd_wait_program *program = calloc(1, sizeof(*program));
-	int socket_fd = -1, err;
-	pid_t pid = -1;
+	int err;
 
 	if (!program)
 		return -ENOMEM;
 	program->control_fd = program->cpus_fd = program->output_fd = program->iterator_fd = -1;
-	err = start(&socket_fd, &pid);
-	if (!err) {
-		err = take_pieces(program, socket_fd, why);
-		close(socket_fd);
-		if (err)
-			kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			continue;
+	err = take_all(program, why);
+	if (err) {
+		explain(err, why);
+		opd_wait_program_free(program);
+		return err;
 	}
-	if (!err)
-		err = map_maps(program);
-	if (!err) {
-		*ret_program = program;
-		return 0;
-	}
-	explain(err, why);
-	opd_wait_program_free(program);
-	return err;
+	*ret_program = program;
+	return 0;
 }
 
 static void close_fd(int fd)

@@ -18,7 +18,7 @@
 
 #include <linux/types.h>
 
-/* States of a thread that does not run: enum op_wait_state (libop/stacks/wait_state.h). */
+/* States of a thread that does not run: enum op_wait_state (libop/session/wait_states.h). */
 #define OPD_WAIT_BLOCKED	 1
 #define OPD_WAIT_DISK		 2
 #define OPD_WAIT_UNINTERRUPTIBLE 3
@@ -35,7 +35,7 @@ struct opd_wait_control {
 	__u64 open_ns; /* a wait of which opd was not told for so long is told */
 	__u32 epoch;   /* another number each time that opd begins to sample; 0: it does not */
 	/*
-	 * A CPU may write so many records in a round, which ends when opd has read the rings: so waits
+	 * A CPU may write so many records in a round, which ends when opd has read the rings: waits
 	 * leave room for others when opd comes late.
 	 */
 	__u32 round, grant;
@@ -57,7 +57,7 @@ struct opd_wait_record {
 struct opd_wait_cpu {
 	/* switches = idle + kernel + emitted + skipped + lost */
 	__u64 switches, idle, kernel, emitted, skipped, lost;
-	/* of the lost ones: the begin was not seen; the interrupt came late; there was no room in the ring */
+	/* of the lost ones: the begin was not seen; the interrupt came late; the ring was full */
 	__u64 lost_unknown, lost_late, lost_full;
 	__u64 lost_ns;	/* owed to threads that have ended */
 	__u64 asked;	/* records that the quantum has asked for */

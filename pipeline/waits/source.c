@@ -36,7 +36,7 @@ struct opd_waits {
 	struct opd_wait_program *program;
 	struct opd_open_waits *open;
 	uint32_t event; /* its index in the capture */
-	uint64_t *directed; /* for each CPU of the capture, the id of the event that its records go to */
+	uint64_t *directed; /* for each CPU of the capture, the id of its event */
 	struct { uint64_t start, end; } functions[NR_FUNCTIONS];
 	uint64_t rest_ns[OP_NR_WAIT_STATES]; /* less than a microsecond, for the next record */
 	uint32_t last_epoch;
@@ -307,37 +307,6 @@ static void direct(struct opd_waits *waits)
 	}
 }
 
-void opd_waits_begin(struct opd_waits *waits)
-{
-	direct(waits);
-	opd_wait_program_control(waits->program)->epoch = ++waits->last_epoch;
-	read_open(waits, UINT64_MAX / 2); /* finds the threads that are there */
-}
-
-static void turn(void *host)
-{
-	struct opd_waits *waits = host;
-	uint64_t now_ns = op_now_ns();
-
-	direct(waits);
-	opd_wait_program_take_kicks(waits->program);
-	opd_wait_program_control(waits->program)->round++;
-	steer(waits, now_ns);
-	book_lost(waits);
-	if (opd_wait_program_control(waits->program)->epoch && now_ns >= waits->tell_ns)
-		read_open(waits, OP_NS_PER_S);
-}
-
-static void finish(void *host, uint64_t wait_ns OP_UNUSED)
-{
-	struct opd_waits *waits = host;
-
-	opd_waits_tell(waits);
-	opd_open_waits_forget(waits->open);
-	if (!waits->pipeline->capture.enabled)
-		opd_wait_program_control(waits->program)->epoch = 0;
-}
-
 uint64_t opd_waits_sum(const struct opd_waits *waits, struct op_wait_ledger *ret_sums)
 {
 	struct op_wait_ledger sums = { .records = waits->nr_records };
@@ -359,6 +328,40 @@ uint64_t opd_waits_sum(const struct opd_waits *waits, struct op_wait_ledger *ret
 		sums.total_us[s] = total_ns[s] / 1000u;
 	*ret_sums = sums;
 	return waits->quantum_ns;
+}
+
+void opd_waits_begin(struct opd_waits *waits)
+{
+	direct(waits);
+	opd_wait_program_control(waits->program)->epoch = ++waits->last_epoch;
+	read_open(waits, UINT64_MAX / 2); /* finds the threads that are there */
+}
+
+static void turn(void *host)
+{
+	struct op_wait_ledger sums;
+	struct opd_waits *waits = host;
+	uint64_t now_ns = op_now_ns();
+
+	direct(waits);
+	opd_wait_program_take_kicks(waits->program);
+	opd_wait_program_control(waits->program)->round++;
+	steer(waits, now_ns);
+	book_lost(waits);
+	opd_waits_sum(waits, &sums);
+	opd_ledger_set_waits(&waits->pipeline->ledger, &sums);
+	if (opd_wait_program_control(waits->program)->epoch && now_ns >= waits->tell_ns)
+		read_open(waits, OP_NS_PER_S);
+}
+
+static void finish(void *host, uint64_t wait_ns OP_UNUSED)
+{
+	struct opd_waits *waits = host;
+
+	opd_waits_tell(waits);
+	opd_open_waits_forget(waits->open);
+	if (!waits->pipeline->capture.enabled)
+		opd_wait_program_control(waits->program)->epoch = 0;
 }
 
 static void begin_session(void *host, bool is_reset OP_UNUSED)

@@ -124,7 +124,7 @@ def test_sleeps(box):
     sums = folded(box, "sleepy")
     long_found = sum(us for names, us in sums.items() if "long_sleep" in names)
     short_found = sum(us for names, us in sums.items() if "short_sleep" in names)
-    # longer than a quantum: each is recorded. Else the sites of a thread share its points by chance.
+    # Longer than a quantum: each is recorded. Else the sites of a thread share points by chance.
     chance = 0 if quantum_us(box) < 0.5 * US else 4 * math.sqrt(quantum_us(box) * waited / 4)
     check_close("long sleeps", long_found, long_us, bound(box, 1) + chance)
     check_close("short sleeps", short_found, short_us, bound(box, 2) + chance)

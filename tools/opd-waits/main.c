@@ -100,11 +100,6 @@ static int set_sizes(struct bpf_object *object, uint32_t nr_cpus)
 	return err;
 }
 
-static int send_map(struct bpf_object *object, const char *name, enum opd_waits_piece piece)
-{
-	return send_piece(piece, 0, "", bpf_object__find_map_fd_by_name(object, name));
-}
-
 static int make_kick(struct bpf_object *object, uint32_t cpu)
 {
 	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "opd_kick", 0, 0, OPD_WAIT_KICK_BYTES, NULL), err;
@@ -115,6 +110,19 @@ static int make_kick(struct bpf_object *object, uint32_t cpu)
 	if (!err)
 		err = send_piece(OPD_WAITS_KICK, cpu, "", fd);
 	close(fd);
+	return err;
+}
+
+static int send_maps(struct bpf_object *object)
+{
+	static const struct {
+		const char *name;
+		enum opd_waits_piece piece;
+	} maps[] = { { "control", OPD_WAITS_CONTROL }, { "cpus", OPD_WAITS_CPUS }, { "output", OPD_WAITS_OUTPUT } };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(maps) && !err; i++)
+		err = send_piece(maps[i].piece, 0, "", bpf_object__find_map_fd_by_name(object, maps[i].name));
 	return err;
 }
 
@@ -136,6 +144,22 @@ static int attach(struct bpf_object *object)
 	return err;
 }
 
+static int send_all(struct bpf_object *object, uint32_t nr_cpus)
+{
+	int err = 0;
+
+	for (uint32_t cpu = 0; cpu < nr_cpus && !err; cpu++)
+		err = make_kick(object, cpu);
+	if (err)
+		return err;
+	err = send_maps(object);
+	if (err)
+		return err;
+	err = attach(object);
+	return err ? err : send_piece(OPD_WAITS_DONE, nr_cpus, "", -1);
+}
+
+/* The process ends at once, so nothing is closed. */
 static int load(void)
 {
 	int nr_cpus = libbpf_num_possible_cpus(), err;
@@ -149,17 +173,7 @@ static int load(void)
 	err = set_sizes(object, (uint32_t)nr_cpus);
 	if (!err)
 		err = bpf_object__load(object);
-	for (int cpu = 0; cpu < nr_cpus && !err; cpu++)
-		err = make_kick(object, (uint32_t)cpu);
-	if (!err)
-		err = send_map(object, "control", OPD_WAITS_CONTROL);
-	if (!err)
-		err = send_map(object, "cpus", OPD_WAITS_CPUS);
-	if (!err)
-		err = send_map(object, "output", OPD_WAITS_OUTPUT);
-	if (!err)
-		err = attach(object);
-	return err ? err : send_piece(OPD_WAITS_DONE, (uint32_t)nr_cpus, "", -1);
+	return err ? err : send_all(object, (uint32_t)nr_cpus);
 }
 
 int main(int argc, char **argv)
