@@ -5,5 +5,5 @@ dist_doc_DATA += doc/guide.md doc/internals.md doc/format.md doc/limits.md doc/m
 	doc/security.md
 dist_doc_DATA += doc/ibs.md
 dist_doc_DATA += doc/opd-alerts.yml
-EXTRA_DIST += doc/page.png doc/page-dark.png doc/page-change.png
+EXTRA_DIST += doc/page.png doc/page-dark.png doc/page-change.png doc/page-map.png
 dist_pkgdata_DATA = doc/opreport.xsd

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Makes the pictures of the page that README.md shows: usage: page_shots.py DIR, from the build
 directory, as root, with Chromium. opd profiles a Python program while it reads JSON, sorts, and asks SQLite;
-on the third day a regular expression is slow.
+on the third day a regular expression is slow. The map of time is of one minute, in which operf
+profiles the same work in three programs, one of which comes later.
 """
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import browser
@@ -59,14 +61,33 @@ def profile(box):
             stream.write(re.sub(r"^host\t.*", "host\t" + HOST, text, flags=re.M))
 
 
+def burst(box):
+    """The page of one minute: `backup` begins in second 12."""
+    load, page, home = os.path.join(box.dir, "load.py"), os.path.join(box.dir, "map.html"), os.path.join(box.dir, "minute")
+    names = (PROGRAM, "search", "backup")
+    with open(load, "w", encoding="ascii") as stream:
+        stream.write(LOAD)
+    for name in names:
+        shutil.copy(os.path.realpath(sys.executable), os.path.join(box.dir, name))
+    line = "cd %s; ./%s %s 14 1 & (sleep 4; ./%s %s 9 12) & (sleep 12; ./%s %s 5 1); wait" % (
+        box.dir, names[0], load, names[1], load, names[2], load)
+    box.good(os.path.join(box.bin, "operf"), "--session-dir=" + home, "--stacks", "sh", "-c", line,
+             env={"PYTHONHOME": sys.prefix})
+    subprocess.run(["sed", "-i", "s/^host\t.*/host\t%s/" % HOST, os.path.join(home, "samples", "current", "ledger")], check=True)
+    box.good(os.path.join(box.bin, "opreport"), "--session-dir=" + home, "--html=" + page, *names)
+    return page
+
+
 def shoot(box):
     profile(box)
+    minute = burst(box)
     sessions, change = os.path.join(box.dir, "sessions.html"), os.path.join(box.dir, "change.html")
     box.opreport("--html=" + sessions, "session:" + ",".join(day for day, *_ in DAYS), PROGRAM)
     box.opreport("--html=" + change, "{", "session:monday", PROGRAM, "}", "{", "session:wednesday", PROGRAM, "}")
     with browser.Browser() as tab:
         for name, page, fragment, theme, width, height in (
-                ("page", sessions, "", "light", 1280, 900), ("page-dark", sessions, "#view=flame&q=sqlite", "dark", 1280, 1040),
+                ("page", sessions, "", "light", 1280, 900), ("page-map", minute, "", "light", 1280, 700),
+                ("page-dark", sessions, "#view=flame&q=sqlite", "dark", 1280, 1040),
                 ("page-narrow", sessions, "", "dark", 390, 844), ("page-change", change, "", "light", 1280, 950)):
             tab.theme(theme)
             tab.size(width, height)
