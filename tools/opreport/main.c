@@ -701,12 +701,6 @@ out:
 	return err;
 }
 
-static bool is_ascii(void)
-{
-	setlocale(LC_CTYPE, "");
-	return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-}
-
 static int report_over_time(const struct opr_options *options, const struct opr_words *words)
 {
 	struct opr_query query = options->query;
@@ -729,8 +723,10 @@ static int report_over_time(const struct opr_options *options, const struct opr_
 		opr_course_csv(&course, report.output.out);
 	else if (options->format == OPR_FORMAT_JSON)
 		opr_course_json(&course, report.output.out);
+	else if (setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8"))
+		opr_course_text(&course, report.output.nr_columns, false, report.output.out);
 	else
-		opr_course_text(&course, report.output.nr_columns, is_ascii(), report.output.out);
+		opr_course_text(&course, report.output.nr_columns, true, report.output.out);
 	err = opr_output_close(&report.output);
 out:
 	opr_course_free(&course);
