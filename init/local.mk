@@ -14,7 +14,7 @@ sysusers_DATA = init/sysusers.d/opd.conf
 tmpfiles_DATA = init/tmpfiles.d/opd.conf
 noinst_DATA = init/opd.conf
 
-# The table in daemon/privileges.c, but for CAP_IPC_LOCK.
+# The table in daemon/privileges.c, but for CAP_IPC_LOCK. CAP_BPF is for opd-waits alone.
 opd_capabilities = CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH CAP_SYSLOG
 
 fill_paths = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) \

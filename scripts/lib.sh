@@ -9,7 +9,7 @@ LIBRARY_PACKAGES="libc6-dev linux-libc-dev libpopt-dev libsystemd-dev libcap-dev
 	binutils-dev libiberty-dev libmd-dev libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev libdebuginfod-dev
 	libncurses-dev"
 BUILD_PACKAGES="gcc make autoconf automake pkg-config $LIBRARY_PACKAGES"
-TEST_PACKAGES="ccache g++ libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
+TEST_PACKAGES="ccache g++ libbpf-dev libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
 	coreutils util-linux binutils mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh debuginfod nodejs
 	protobuf-compiler golang-go rustc llvm dwz valgrind bolt-19 mold tmux chromium"
 DEMO_PACKAGES="xz-utils gzip coreutils"

@@ -108,6 +108,17 @@ static void samplers_are_allowed(void **state OP_UNUSED)
 	assert_false(ope_rule_allows(&samplers, &request));
 	request.attr.sample_type = PERF_SAMPLE_IP;
 	assert_true(ope_rule_allows(&samplers, &request));
+	/* data of a BPF program of opd, and of no other software event */
+	request.attr.type = PERF_TYPE_SOFTWARE;
+	request.attr.config = PERF_COUNT_SW_BPF_OUTPUT;
+	request.attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_RAW;
+	assert_true(ope_rule_allows(&samplers, &request));
+	request.attr.config = PERF_COUNT_SW_DUMMY;
+	assert_false(ope_rule_allows(&samplers, &request));
+	request.attr.config = PERF_COUNT_SW_BPF_OUTPUT + 1;
+	request.attr.sample_type = PERF_SAMPLE_IP;
+	assert_false(ope_rule_allows(&samplers, &request));
+	request.attr.config = 0;
 	/* a type of 0 is a hardware event, not the missing sampler */
 	request.attr.type = PERF_TYPE_HARDWARE;
 	request.attr.config1 = 1;

@@ -65,13 +65,19 @@ static bool is_sampler(const struct ope_samplers *samplers, uint32_t type)
 	return type >= PERF_TYPE_MAX && (type == samplers->types[0] || type == samplers->types[1]);
 }
 
+/* What a BPF program of opd writes to: the event WAIT. */
+static bool is_bpf_output(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT;
+}
+
 static bool is_used_event(const struct ope_samplers *samplers, const struct perf_event_attr *attr)
 {
 	switch (attr->type) {
 	case PERF_TYPE_HARDWARE:
 		return attr->config < PERF_COUNT_HW_MAX;
 	case PERF_TYPE_SOFTWARE:
-		return attr->config <= PERF_COUNT_SW_DUMMY;
+		return attr->config <= PERF_COUNT_SW_DUMMY || is_bpf_output(attr);
 	case PERF_TYPE_TRACEPOINT:
 	case PERF_TYPE_RAW:
 		return true;
@@ -103,7 +109,7 @@ bool ope_rule_allows(const struct ope_samplers *samplers, const struct op_event_
 {
 	const struct perf_event_attr *attr = &request->attr;
 	bool of_sampler = is_sampler(samplers, attr->type);
-	uint64_t sample_types = SAMPLE_TYPES | (of_sampler ? PERF_SAMPLE_RAW : 0);
+	uint64_t sample_types = SAMPLE_TYPES | (of_sampler || is_bpf_output(attr) ? PERF_SAMPLE_RAW : 0);
 	uint64_t flags = flags_of(&used_flags) | OP_ATTR_DEFER_CHAIN | OP_ATTR_DEFER_OUTPUT;
 
 	if (request->cpu < 0 || request->reserved || attr->size != sizeof(*attr) || !is_used_event(samplers, attr))
