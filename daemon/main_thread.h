@@ -42,6 +42,7 @@ struct opd {
 	struct op_nursery *nursery;
 	struct opd_lookers *lookers;
 	struct opd_tables *tables;
+	bool wants_waits;
 	struct opd_wait_program *wait_program; /* NULL: no waits are sampled */
 	struct opd_syncer *syncer;
 	struct opd_image_filter *image_filter; /* NULL: none */

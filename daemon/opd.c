@@ -79,7 +79,6 @@ static int init_opener(struct opd *opd)
 static void note_no_waits(struct opd *opd, const char *why)
 {
 	snprintf(opd->status.no_waits, sizeof(opd->status.no_waits), "%s", why);
-	op_log(OP_LOG_INFO, "no waits are sampled: %s", why);
 }
 
 static bool wants_stacks(const struct opd *opd)
@@ -102,6 +101,8 @@ static int init_wait_program(struct opd *opd)
 	else if (!wants_stacks(opd))
 		note_no_waits(opd, "no stacks are taken");
 	else
+		opd->wants_waits = true;
+	if (opd->wants_waits)
 		err = opd_wait_program_load(&opd->wait_program, &why);
 	if (err)
 		note_no_waits(opd, why.data ? why.data : "no memory");
@@ -263,6 +264,8 @@ static int init_waits(struct opd *opd)
 {
 	int err = 0;
 
+	if (opd->wants_waits && !opd->wait_program)
+		op_log(OP_LOG_INFO, "no waits are sampled: %s", opd->status.no_waits);
 	if (opd->wait_program)
 		err = opd_waits_new(&opd->pipeline, opd->wait_program, opd->config.wait_budget, &opd->pipeline.waits);
 	return err ? opd_fail("no memory") : 0;

@@ -21,14 +21,17 @@
 /* the object file that clang made */
 __asm__(".section .rodata\n"
 	".balign 8\n"
-	".global opw_object, opw_object_end\n"
+	".global opw_object, opw_object_bytes\n"
 	"opw_object:\n"
 	".incbin \"" OPD_WAITS_OBJECT "\"\n"
 	"opw_object_end:\n"
+	".balign 8\n"
+	"opw_object_bytes: .quad opw_object_end - opw_object\n"
 	".previous\n"
 	".section .note.GNU-stack,\"\",%progbits\n"
 	".previous\n");
-extern const char opw_object[], opw_object_end[];
+extern const char opw_object[];
+extern const uint64_t opw_object_bytes;
 
 static const char usage[] =
 	"usage: opd-waits, with a socket as descriptor 3\n"
@@ -167,7 +170,7 @@ static int load(void)
 
 	if (nr_cpus < 0)
 		return nr_cpus;
-	object = bpf_object__open_mem(opw_object, (size_t)(opw_object_end - opw_object), NULL);
+	object = bpf_object__open_mem(opw_object, opw_object_bytes, NULL);
 	if (!object)
 		return -errno;
 	err = set_sizes(object, (uint32_t)nr_cpus);
