@@ -51,7 +51,7 @@ LARGER_RINGS = ("16M", "64M")  # for a second and a third try
 BUSY_MACHINE = ("samples lost (lost_kernel)", "the side-band ring was full", "does not answer")
 # the roles of events without files: derived events have the samples of a sampler, the stack store
 # those of the stack event
-SAMPLER, STACKS = 1, 4
+SAMPLER, STACKS, WAITS = 1, 4, 5
 PIDFD_GETFD = 438  # the number of the system call on each machine
 
 
@@ -285,9 +285,10 @@ class Box:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
         self.env["OPD_CACHE_DIR"] = ""  # symbols are read anew
         self.env.update(LC_ALL="C", OPD_CONFIG=self.config)
-        helper = os.path.abspath(os.path.join(build, "tools", "opd-tables", "opd-tables"))
-        if os.path.exists(helper):
-            self.env["OPD_TABLES"] = helper
+        for name in ("tables", "waits"):
+            helper = os.path.abspath(os.path.join(build, "tools", "opd-" + name, "opd-" + name))
+            if os.path.exists(helper):
+                self.env["OPD_" + name.upper()] = helper
         self.use_program(os.path.join(self.sbin, "opd"))
         self.configure()
 
@@ -630,10 +631,10 @@ class Box:
             require(event["received"] == event["stored"] + event["filtered"] + lost,
                     "received != stored + filtered + lost, " + where)
             require(event["unattributed"] <= event["stored"], "unattributed > stored, " + where)
-            if event["role"] == STACKS:
+            if event["role"] in (STACKS, WAITS):
                 ends = sum(v for k, v in event.items() if k.startswith("end_"))
                 require(event["received"] == ends + event["filtered"] + lost, "received != ends + filtered + lost, " + where)
-            if with_files and event["role"] not in (SAMPLER, STACKS):
+            if with_files and event["role"] not in (SAMPLER, STACKS, WAITS):
                 total = sum(f.total for f in files if (f.name.event, f.name.count) == (event["name"], event["count"]))
                 require(total == event["stored"], "the files have %d samples, %s" % (total, where))
         return status

@@ -15,7 +15,9 @@ def box_of(name):
 
 def check_fold(look):
     """The beginning that all calls have is one row, which a click or Enter opens."""
-    folded = "boxes.filter(box => !box.above && box.chain[1]).sort((x, y) => y.w - x.w)[0]"
+    # interrupts have a beginning of their own
+    folded = "boxes.filter(box => !box.above && box.chain[1] && nameOf(box.chain[0].f) === '_start')" \
+             ".sort((x, y) => y.w - x.w)[0]"
     for opens in (lambda: look.click_box(folded), lambda: look.tab.key("Enter", "\r")):
         look.open()
         names = look.run("%s.chain.map(node => nameOf(node.f))" % folded)

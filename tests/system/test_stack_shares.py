@@ -24,7 +24,7 @@ FLAGS = ("-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
 PATHS = ("direct", "compare", "deep")  # in the order of the program's output: the work in leaf
 DEPTH = 41
 NEEDED = 0.99  # complete stacks, of those of the program whose tables were there
-EVENT, APP, COMM, END, FRAME = 1, 2, 3, 6, 7
+EVENT, APP, COMM, END, FRAME, STATE = 1, 2, 3, 6, 7, 10
 ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room", "guessed")
 
 
@@ -41,7 +41,7 @@ def stacks_of(session, comm):
             path.append(node)
             node = nodes[node[0]]
         fields = {kind: (value, image) for _, kind, _, value, image, _ in path if kind != FRAME}
-        if not path or struct.pack("<QQ", *fields[COMM]).rstrip(b"\0") != comm.encode():
+        if not path or STATE in fields or struct.pack("<QQ", *fields[COMM]).rstrip(b"\0") != comm.encode():
             continue
         app = fields[APP][1]
         frames = tuple(value for _, kind, _, value, image, _ in reversed(path) if kind == FRAME and image == app)

@@ -47,7 +47,7 @@ def check_sums(found):
     before = None
     for block in found:
         for number, (name, _, role) in enumerate(block.events):
-            kind = timeline.STACKS if role == opdtest.STACKS else timeline.SAMPLES
+            kind = timeline.STACKS if role in (opdtest.STACKS, opdtest.WAITS) else timeline.SAMPLES
             require(block.total(kind, number) == row(block, number, "stored"), "block %d, %s: %d, not %d" % (
                 block.number, name, block.total(kind, number), row(block, number, "stored")))
             lost = sum(amount for event, row_name, amount in block.ledger if event == number and row_name.startswith("lost_")

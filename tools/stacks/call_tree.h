@@ -18,11 +18,12 @@
 enum opr_call_kind {
 	OPR_CALL_GROUP, /* an event, an application, or what --by says */
 	OPR_CALL_END,   /* why callers are missing: "[cut]" */
-	OPR_CALL_STATE, /* what a thread waits for, or that it runs: "[blocked]", "[running]" */
 	OPR_CALL_USER,
 	OPR_CALL_KERNEL,
 	OPR_CALL_INLINED, /* a function that was inlined into its parent */
 	OPR_CALL_LESS,    /* nodes that are not shown: --threshold, --depth */
+	/* up to here the page has the same numbers (tools/page/web/page.js) */
+	OPR_CALL_STATE, /* what a thread waits for, or that it runs: "[blocked]", "[running]" */
 };
 
 /* An image, in a tree with places (read_stacks.h). */
