@@ -283,7 +283,7 @@ class Waits(StackCase):
         lines = self.report("-l").splitlines()
         self.assertIn("Waits: 8 s, 100 % complete", lines)
         self.assertFalse(any("Stacks" in line and "WAIT" in line for line in lines), lines)
-        self.assertIn("Lost waits detected! 1161 of 1287 records", self.err)
+        self.assertNotIn("records:", self.err)
         self.assertIn("Lost waits detected! 0.01 of 8.01 s", self.err)
         self.assertNotIn("Lost samples", self.err)
         self.report("-l", "--verbose=stats")

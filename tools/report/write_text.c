@@ -42,17 +42,17 @@ static void write_described(FILE *out, const char *line)
 /* "Samples: A" and "Samples: B" become "Samples: A; B". */
 static void add_one_line(struct op_text *text, const struct op_text *lines)
 {
-	const char *line = op_text_get(lines);
+	const char *first = op_text_get(lines), *line = first;
+	size_t title = strcspn(first, " ");
 
-	for (bool is_first = true; *line; is_first = false) {
-		size_t length = strcspn(line, "\n"), title = strcspn(line, " ");
+	while (*line) {
+		size_t length = strcspn(line, "\n"), known = 0;
 
-		if (!is_first)
+		if (line != first)
 			op_text_add(text, "; ");
-		if (!is_first && title < length)
-			op_text_add_bytes(text, line + title + 1, length - title - 1);
-		else
-			op_text_add_bytes(text, line, length);
+		if (line != first && title < length && !strncmp(line, first, title + 1))
+			known = title + 1;
+		op_text_add_bytes(text, line + known, length - known);
 		line += length + (line[length] != '\0');
 	}
 	op_text_add(text, text->length ? "\n" : "");

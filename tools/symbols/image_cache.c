@@ -458,6 +458,13 @@ static void tell_gone(const struct opr_image_cache *cache)
 			 nr_gone, most->name, nr_kept, nr_gone - nr_kept, nr_replaced);
 }
 
+/* Code of BPF programs never had a file: the kernel gives it a name alone. */
+static bool is_bpf_code(const char *name)
+{
+	name += *name == '/';
+	return !strncmp(name, "bpf_prog_", strlen("bpf_prog_")) && !strchr(name, '/');
+}
+
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 {
 	int err;
@@ -465,6 +472,8 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	if (image->loaded || image->is_put_off)
 		return 0;
 	image->loaded = true;
+	if (!image->path && is_bpf_code(image->name))
+		return 0;
 	image->is_table = !image->path && load_table(cache, image);
 	image->is_gone = image->is_table || image->state == OPR_IMAGE_NOT_FOUND || image->state == OPR_IMAGE_REPLACED;
 	if (!image->is_gone)
