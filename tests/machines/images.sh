@@ -10,7 +10,7 @@ SUITES="bullseye bullseye-security bookworm bookworm-security trixie trixie-back
 # What a root has beside the essential packages: what opd and its tools are linked to, and what
 # their tests call.
 ROOT_PACKAGES="python3-minimal,libpython3-stdlib,libpopt0,libsystemd0,libcap2,libseccomp2,libbinutils,libpfm4,libmd0,libelf1,libdw1"
-ROOT_PACKAGES+=",zlib1g,libzstd1,liblzma5,libncursesw6,libdebuginfod1,kmod,iproute2,procps"
+ROOT_PACKAGES+=",libbpf1,zlib1g,libzstd1,liblzma5,libncursesw6,libdebuginfod1,kmod,iproute2,procps"
 # A host that gets the package: what the package depends on, so that apt-get needs no network, and
 # systemd. Nothing brings libcurl.
 STOCK_PACKAGES="${ROOT_PACKAGES/,libdebuginfod1/},systemd,systemd-sysv,dbus"

@@ -131,5 +131,5 @@ class FakeDaemon:
 
 def status_payload(state=1):
     """Of the calling process, which runs, or is paused, and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ6I14688x" % (24 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
+    return struct.pack("<8I%dQ6I15064x" % (24 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
                        *[0] * (36 + len(JIT_KEYS | BOUND_KEYS)))
