@@ -22,8 +22,8 @@ from opdtest import HANG_SECONDS, Failure, Skip, require, wait_until  # noqa: E4
 
 SUITE = "bookworm"
 # What a booted system needs, the libraries of opd and its tools, and a shell for their completion.
-PACKAGES = ("systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbpf1,libbinutils,libpfm4,libmd0,libelf1,libdw1,zlib1g,libzstd1,"
-            "liblzma5,libncursesw6,zsh")
+PACKAGES = ("systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbpf1,libbinutils,libpfm4,libmd0,libelf1,libdw1,zlib1g,"
+            "libzstd1,liblzma5,libncursesw6,zsh")
 BOOT_SECONDS = 600
 BUILD_SECONDS = 1800
 PERIOD_NS = 500000
