@@ -17,7 +17,10 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
               "separate_cgroup", "nr_cgroups", "not_split",
                "of_unknown_cgroups", "image_filter", "stack_wanted_hz", "stack_rate_hz", "stack_bytes", "stack_ring_bytes",
                "stack_walks", "stack_frames", "stack_walk_ns", "stacks_waiting",
-               "stack_stops", "tables_made", "tables_from_cache", "tables_failed", "tables_waiting"}
+               "stack_stops", "tables_made", "tables_from_cache", "tables_failed", "tables_waiting",
+               "no_waits", "wait_quantum_ns", "wait_switches", "wait_idle", "wait_kernel", "wait_emitted", "wait_skipped",
+               "wait_lost", "wait_records", "wait_blocked_us", "wait_disk_us", "wait_uninterruptible_us", "wait_runnable_us",
+               "wait_preempted_us", "wait_frozen_us"}
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes",
                                  "refused_files", "refused_records", "refused_size", "refused_memory",
                                  "refused_processes", "failed_objects", "functions_forgotten", "put_off",

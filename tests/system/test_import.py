@@ -567,6 +567,10 @@ def check_swapped(box, data, ours):
     require("of the other byte order" in out, "opimport does not say that the file is swapped: %s" % out)
     require(counts_of_session(box, "swapped") == ours, "the swapped file gives other counts")
     theirs, disorder = counts_of_perf(box, path)
+    # perf 6.1 does not swap KSYMBOL, so it has no names of BPF programs there
+    for images in list(ours.values()):
+        for name in [name for name in images if name.startswith("bpf_prog_")]:
+            images["[unknown]"] += images.pop(name)
     compare(ours, theirs, disorder, "perf report of the swapped file")
 
 
