@@ -23,12 +23,14 @@ VDSO = 0.1  # of the stacks end in it, which has no names either, at most
 
 
 def leaves(box, app, *words):
-    """{innermost function of the program: stacks} of an application, without frames of the kernel."""
+    """{innermost function of the program: stacks} of an application, without frames of the kernel.
+    Where another test has a program of that name, reports name the directory, too.
+    """
     found = collections.Counter()
     for line in box.opreport("--format=folded", *words).splitlines():
         path, count = line.rsplit(" ", 1)
         frames = [frame for frame in path.split(";") if not frame.endswith("_[k]")]
-        if frames[0] == os.path.basename(app):
+        if app.endswith("/" + frames[0]):
             found[frames[-1]] += int(count)
     return found
 

@@ -392,6 +392,8 @@ void ctl_show_waits(const struct op_status *status, bool is_verbose)
 		show_text("Waits: not sampled: ", status->no_waits);
 		return;
 	}
+	if (!status->wait_quantum_ns)
+		return;
 	opr_add_span(&text, op_wait_ledger_total_us(waits) * 1000);
 	op_text_printf(&text, " of all threads in %" PRIu64 " records", waits->records);
 	if (waits->total_us[OP_WAIT_blocked]) {
