@@ -141,6 +141,7 @@ static int attach(struct bpf_object *object)
 		if (!link)
 			return -errno;
 		err = send_piece(is_iterator ? OPD_WAITS_ITERATOR : OPD_WAITS_LINK, 0, "", bpf_link__fd(link));
+		bpf_link__destroy(link); /* opd has it */
 		if (err)
 			break;
 	}
@@ -162,7 +163,6 @@ static int send_all(struct bpf_object *object, uint32_t nr_cpus)
 	return err ? err : send_piece(OPD_WAITS_DONE, nr_cpus, "", -1);
 }
 
-/* The process ends at once, so nothing is closed. */
 static int load(void)
 {
 	int nr_cpus = libbpf_num_possible_cpus(), err;
@@ -176,7 +176,10 @@ static int load(void)
 	err = set_sizes(object, (uint32_t)nr_cpus);
 	if (!err)
 		err = bpf_object__load(object);
-	return err ? err : send_all(object, (uint32_t)nr_cpus);
+	if (!err)
+		err = send_all(object, (uint32_t)nr_cpus);
+	bpf_object__close(object);
+	return err;
 }
 
 int main(int argc, char **argv)
