@@ -42,7 +42,7 @@ static const char usage[] =
 static char last_words[120];
 
 /* The first line of libbpf that is a warning says most. */
-static int note_words(enum libbpf_print_level level, const char *format, va_list args)
+static OP_PRINTF(2, 0) int note_words(enum libbpf_print_level level, const char *format, va_list args)
 {
 	if (level == LIBBPF_WARN && !*last_words) {
 		vsnprintf(last_words, sizeof(last_words), format, args);
