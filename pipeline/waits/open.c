@@ -33,6 +33,7 @@ struct opd_open_waits {
 	void *host;
 	struct op_htable by_tid;
 	size_t copies_bytes;
+	size_t nr_to_ask; /* in this reading */
 	uint32_t round;
 	/* of the record that is made; the end of one is cut to what a record may have */
 	uint64_t words[RECORD_BYTES / sizeof(uint64_t)];
@@ -221,10 +222,12 @@ static void take(struct opd_open_waits *waits, const struct opd_wait_open *open)
 	wait->last = *open;
 	wait->round = waits->round;
 	wait->unbooked_ns += open->weight_ns;
-	if (!wait->has_asked)
-		ask_for_copy(waits, wait);
-	else if (is_same)
+	if (wait->has_asked && is_same)
 		book(waits, wait);
+	if (wait->has_asked || !waits->nr_to_ask)
+		return;
+	waits->nr_to_ask--;
+	ask_for_copy(waits, wait);
 }
 
 /* The last readings have not seen it, and no record came: its wait is over. */
@@ -239,12 +242,13 @@ static void forget_ended(struct op_hlink *link, void *arg)
 	remove_wait(waits, wait);
 }
 
-int opd_open_waits_read(struct opd_open_waits *waits, int fd)
+int opd_open_waits_read(struct opd_open_waits *waits, int fd, size_t max_copies)
 {
 	struct opd_wait_open rows[ROWS_PER_READ];
 	size_t nr_bytes = 0;
 	ssize_t nr;
 
+	waits->nr_to_ask = max_copies;
 	while ((nr = op_sys_read(fd, (char *)rows + nr_bytes, sizeof(rows) - nr_bytes)) > 0) {
 		size_t nr_rows;
 

@@ -37,8 +37,11 @@ int opd_open_waits_new(struct opd_lookers *lookers, const struct opd_open_layout
 		       struct opd_open_waits **ret_waits) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
 void opd_open_waits_free(struct opd_open_waits *waits);
 
-/* Takes all that a reading of the iterator tells. 0 or -errno. */
-int opd_open_waits_read(struct opd_open_waits *waits, int fd) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Takes all that a reading of the iterator tells, and asks for so many copies at most: the others
+ * wait for the next reading. 0 or -errno.
+ */
+int opd_open_waits_read(struct opd_open_waits *waits, int fd, size_t max_copies) OP_NONNULL OP_MUST_CHECK;
 
 /* A wait that was told is over. Returns what was not booked, in ns; *ret_goes_on: some was. */
 uint64_t opd_open_waits_end(struct opd_open_waits *waits, uint32_t tid, uint64_t begin_ns, bool *ret_goes_on) OP_NONNULL;

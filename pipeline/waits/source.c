@@ -25,6 +25,10 @@
 #define TURN_NS           (500ull * OP_NS_PER_MS) /* twice the usual one */
 #define RING_SHARE        4u /* of a ring, which others use as well */
 #define RECORD_MORE_BYTES 1024u /* of a record, beside the copy of the stack */
+#define TELL_SHARE        1000u /* readings of open waits take one part of so many of a CPU */
+#define TELL_LONGEST_NS   (60ull * OP_NS_PER_S)
+#define COPIES_OF_TURN    64u
+#define COPIES_OF_DUMP    1024u
 #define FRAMES_OF_KICK    24u /* of the interrupt and of our program, at most */
 
 /* The scheduler's own functions, which every wait ends in. */
@@ -207,19 +211,22 @@ static void book_open(void *host, const struct opd_wait_open *open, const struct
 		book(waits, &taken, open->state, ns);
 }
 
-static void read_open(struct opd_waits *waits, uint64_t open_ns)
+/* The next reading comes later where one takes long: on a host with very many threads. */
+static void read_open(struct opd_waits *waits, uint64_t open_ns, size_t max_copies)
 {
 	static struct op_rate rate;
+	uint64_t begin_ns = op_now_ns(), now_ns;
 	int fd, err;
 
 	opd_wait_program_control(waits->program)->open_ns = open_ns;
 	fd = opd_wait_program_read(waits->program);
-	err = fd < 0 ? fd : opd_open_waits_read(waits->open, fd);
+	err = fd < 0 ? fd : opd_open_waits_read(waits->open, fd, max_copies);
 	if (fd >= 0)
 		close(fd);
 	if (err)
 		op_log_failure(&rate, op_now_ns(), "reading the threads that wait", err);
-	waits->tell_ns = op_now_ns() + OPD_WAITS_TELL_NS;
+	now_ns = op_now_ns();
+	waits->tell_ns = now_ns + op_min_u64(op_max_u64(OPD_WAITS_TELL_NS, TELL_SHARE * (now_ns - begin_ns)), TELL_LONGEST_NS);
 }
 
 void opd_waits_tell(struct opd_waits *waits)
@@ -227,8 +234,8 @@ void opd_waits_tell(struct opd_waits *waits)
 	if (!opd_wait_program_control(waits->program)->epoch)
 		return;
 	/* the second reading proves the copies of the first */
-	read_open(waits, 0);
-	read_open(waits, 0);
+	read_open(waits, 0, COPIES_OF_DUMP);
+	read_open(waits, 0, 0);
 	opd_count_flush(&waits->pipeline->count);
 }
 
@@ -334,7 +341,7 @@ void opd_waits_begin(struct opd_waits *waits)
 {
 	direct(waits);
 	opd_wait_program_control(waits->program)->epoch = ++waits->last_epoch;
-	read_open(waits, UINT64_MAX / 2); /* finds the threads that are there */
+	read_open(waits, UINT64_MAX / 2, 0); /* finds the threads that are there */
 }
 
 static void turn(void *host)
@@ -351,7 +358,7 @@ static void turn(void *host)
 	opd_waits_sum(waits, &sums);
 	opd_ledger_set_waits(&waits->pipeline->ledger, &sums);
 	if (opd_wait_program_control(waits->program)->epoch && now_ns >= waits->tell_ns)
-		read_open(waits, OP_NS_PER_S);
+		read_open(waits, OP_NS_PER_S, COPIES_OF_TURN);
 }
 
 static void finish(void *host, uint64_t wait_ns OP_UNUSED)
