@@ -117,8 +117,8 @@ def killed_packs(home):
     """operf is killed while it has many files, and its successor while it packs them."""
     current, previous = (os.path.join(home.session, "samples", name) for name in ("current", "previous"))
     storm = (home.box.copy_work("storm", "storm"), "threads", 1000, 60000, 3)
-    child = home.start("--separate-thread", "--events=page-faults:1", *storm)
     before = os.stat(current).st_ino
+    child = home.start("--separate-thread", "--events=page-faults:1", *storm)
     opdtest.wait_until(lambda: os.stat(current).st_ino != before, opdtest.HANG_SECONDS, "no new session")
     opdtest.wait_until(lambda: len(opdtest.reader.list_files(current)) > NR_PACKED, opdtest.HANG_SECONDS, "too few files")
     kill_group(child)
