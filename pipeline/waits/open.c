@@ -296,6 +296,16 @@ void opd_open_waits_forget(struct opd_open_waits *waits)
 	op_htable_visit(&waits->by_tid, forget_one, waits);
 }
 
+static void begin_one(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct wait, link)->is_booked = false;
+}
+
+void opd_open_waits_begin_session(struct opd_open_waits *waits)
+{
+	op_htable_visit(&waits->by_tid, begin_one, NULL);
+}
+
 /* ---- opening ---- */
 
 int opd_open_waits_new(struct opd_lookers *lookers, const struct opd_open_layout *layout, opd_open_book book_them, void *host,

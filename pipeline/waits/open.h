@@ -46,6 +46,9 @@ int opd_open_waits_read(struct opd_open_waits *waits, int fd, size_t max_copies)
 /* A wait that was told is over. Returns what was not booked, in ns; *ret_goes_on: some was. */
 uint64_t opd_open_waits_end(struct opd_open_waits *waits, uint32_t tid, uint64_t begin_ns, bool *ret_goes_on) OP_NONNULL;
 
+/* Another session begins: what is not booked yet will be in it. Nothing is booked now. */
+void opd_open_waits_begin_session(struct opd_open_waits *waits) OP_NONNULL;
+
 /* Books what has no stack yet, with what is known of it, and forgets all threads. */
 void opd_open_waits_forget(struct opd_open_waits *waits) OP_NONNULL;
 

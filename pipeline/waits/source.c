@@ -371,11 +371,12 @@ static void finish(void *host, uint64_t wait_ns OP_UNUSED)
 		opd_wait_program_control(waits->program)->epoch = 0;
 }
 
+/* Before a reset opd_sources_finish has booked all: then there is nothing. */
 static void begin_session(void *host, bool is_reset OP_UNUSED)
 {
 	struct opd_waits *waits = host;
 
-	opd_open_waits_forget(waits->open);
+	opd_open_waits_begin_session(waits->open);
 }
 
 /* ---- opening ---- */

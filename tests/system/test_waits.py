@@ -34,7 +34,7 @@ class Waits:
             data = stream.read()
         nr_nodes, = struct.unpack_from("<I", data, 12)
         nodes = [struct.unpack_from("<IHHQQQ", data, 64 + 32 * i) for i in range(nr_nodes)]
-        self.states, self.nr_records, self.complete = collections.Counter(), 0, 0
+        self.states, self.nr_records, self.complete, self.images = collections.Counter(), 0, 0, set()
         for node in nodes:
             count, nr_records, path = node[5], node[2], []
             while count and node[1]:
@@ -46,6 +46,7 @@ class Waits:
             self.states[STATES[fields[STATE][0]]] += count
             self.nr_records += nr_records
             self.complete += 0 if END in fields else count
+            self.images |= {image for _, kind, _, _, image, _ in path if kind in (APP, FRAME, KERNEL) and image}
 
     def total(self, *states):
         return sum(self.states[state] for state in states)
@@ -64,6 +65,11 @@ def use_waits(box, **keys):
 
 def program_of(box, name):
     return box.copy_work(name, "waits")
+
+
+def await_uptime(box, seconds):
+    begin = box.status()["uptime_ns"]
+    opdtest.wait_until(lambda: box.status()["uptime_ns"] - begin > seconds * 1e9, opdtest.HANG_SECONDS, "opd's clock stands still")
 
 
 def dump(box):
@@ -168,8 +174,7 @@ def test_waits_before_opd(box):
     opdtest.wait_until(lambda: all(opdtest.state_of("%d/task/%s" % (program.pid, task)) == "S" for task in os.listdir(tasks)),
                        opdtest.HANG_SECONDS, "not all threads wait")
     use_waits(box)
-    begin = box.status()["uptime_ns"]
-    opdtest.wait_until(lambda: box.status()["uptime_ns"] - begin > 3e9, opdtest.HANG_SECONDS, "opd's clock stands still")
+    await_uptime(box, 3)
     dump(box)
     found = Waits(box.session, "early")
     require(found.states["blocked"] >= 20 * 3 * US, "blocked: %s" % found.states)
@@ -193,8 +198,7 @@ def test_frozen(box):
     program.stdout.readline()
     program.send_signal(signal.SIGSTOP)
     opdtest.wait_until(lambda: opdtest.is_stopped(program.pid), opdtest.HANG_SECONDS, "it is not stopped")
-    begin = box.status()["uptime_ns"]
-    opdtest.wait_until(lambda: box.status()["uptime_ns"] - begin > 2e9, opdtest.HANG_SECONDS, "opd's clock stands still")
+    await_uptime(box, 2)
     dump(box)
     found = Waits(box.session, "stopped")
     require(found.states["frozen"] >= 2 * 2 * US, "two threads for two seconds: %s" % found.states)
@@ -214,6 +218,23 @@ def test_kill(box):
     check_switches(box)
 
 
+def test_save(box):
+    """The next session has the images of its own waits, also of those that began before it."""
+    use_waits(box)
+    program = box.start(program_of(box, "saved"), "poll", "20", "3600", stdout=subprocess.PIPE, text=True)
+    require(program.stdout.readline() == "ready\n", "the program does not begin")
+    await_uptime(box, 5.5)  # each was told once, and its stack counts when it is told again
+    box.opcontrol("--save=before")
+    await_uptime(box, 2)
+    dump(box)
+    found = Waits(box.session, "saved")
+    require(found.states["blocked"] >= 20 * 2 * US, "blocked: %s" % found.states)
+    with open(os.path.join(box.session, "samples", "current", "dcookies"), encoding="utf-8", errors="replace") as stream:
+        rows = {line.split("\t")[0] for line in stream}
+    require(found.images and all(str(image) in rows for image in found.images), "images %s are not in %s" % (found.images, rows))
+    program.kill()
+
+
 def test_without(box):
     """Each reason is said, and opd profiles all the same."""
     missing = os.path.join(box.dir, "missing")
@@ -229,7 +250,8 @@ def test_without(box):
 
 
 def test(box):
-    for case in (test_without, test_sleeps, test_states, test_waits_before_opd, test_frozen, test_kill):
+    for case in (test_without, test_sleeps, test_states, test_waits_before_opd, test_frozen, test_save,
+                 test_kill):
         case(box)
         box.shutdown()
         box.opcontrol("--reset")
