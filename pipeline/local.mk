@@ -6,6 +6,7 @@ include $(srcdir)/pipeline/capture/local.mk
 include $(srcdir)/pipeline/files/local.mk
 include $(srcdir)/pipeline/resolve/local.mk
 include $(srcdir)/pipeline/jit/local.mk
+include $(srcdir)/pipeline/runtimes/local.mk
 include $(srcdir)/pipeline/stacks/local.mk
 include $(srcdir)/pipeline/count/local.mk
 include $(srcdir)/pipeline/ledger/local.mk

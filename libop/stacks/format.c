@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define OF(kind)  (1u << OP_STACK_##kind)
-#define OF_FRAMES (OF(THREAD) | OF(END) | OF(STATE) | OF(FRAME) | OF(KERNEL_FRAME))
+#define OF_FRAMES (OF(THREAD) | OF(END) | OF(STATE) | OF(FRAME) | OF(KERNEL_FRAME) | OF(RUNTIME_FRAME))
 
 /* The kinds that the parent of a node may have. */
 static const uint16_t parents[OP_NR_STACK_KINDS] = {
@@ -19,6 +19,7 @@ static const uint16_t parents[OP_NR_STACK_KINDS] = {
 	[OP_STACK_KERNEL_FRAME] = OF_FRAMES,
 	[OP_STACK_TEXT] = OF(ROOT) | OF(TEXT),
 	[OP_STACK_STATE] = OF(THREAD) | OF(END),
+	[OP_STACK_RUNTIME_FRAME] = OF_FRAMES,
 };
 
 bool op_stacks_is_header(const struct op_stacks_header *header)
@@ -53,6 +54,8 @@ bool op_stack_is_sound(const struct op_stack_node *nodes, uint32_t index)
 		return value && value < OP_STACK_NR_ENDS;
 	case OP_STACK_STATE:
 		return value && value < OP_STACK_NR_STATES;
+	case OP_STACK_RUNTIME_FRAME:
+		return is_text(nodes, index, value & UINT32_MAX);
 	case OP_STACK_ROOT:
 	case OP_STACK_APP:
 	case OP_STACK_COMM:

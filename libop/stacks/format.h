@@ -9,7 +9,8 @@
  * later. So a child lies behind its parent, and every moment leaves a whole file.
  *
  * A stack is a path from the root: EVENT, APP, COMM, CGROUP, THREAD, END (not when complete), STATE
- * (of a wait), then FRAMEs from the outermost caller on, and KERNEL_FRAMEs. Any thread.
+ * (of a wait), then FRAMEs from the outermost caller on, and KERNEL_FRAMEs. RUNTIME_FRAMEs are
+ * functions of an interpreter; they lie below the frame of its own code that ran them. Any thread.
  */
 #ifndef OP_STACKS_FORMAT_H
 #define OP_STACKS_FORMAT_H
@@ -49,6 +50,11 @@ enum op_stack_kind {
 	OP_STACK_KERNEL_FRAME, /* the same */
 	OP_STACK_TEXT,         /* value, image: 16 bytes; a text is all pieces from the root on */
 	OP_STACK_STATE,        /* value: 1 to OP_STACK_NR_STATES - 1; only of waits */
+	/*
+	 * value: line << 32 | the node where the text of the function ends (runtime_name.h); line
+	 * 0: not known. image: the file with the code of the runtime
+	 */
+	OP_STACK_RUNTIME_FRAME,
 	OP_NR_STACK_KINDS,
 };
 
@@ -75,7 +81,8 @@ static inline uint64_t op_stacks_file_bytes(uint32_t nr_nodes)
 /* Whether the node names an image by its dcookie. */
 static inline bool op_stack_has_image(const struct op_stack_node *node)
 {
-	return node->image && (node->kind == OP_STACK_APP || node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME);
+	return node->image && (node->kind == OP_STACK_APP || node->kind == OP_STACK_FRAME ||
+			       node->kind == OP_STACK_KERNEL_FRAME || node->kind == OP_STACK_RUNTIME_FRAME);
 }
 
 /* Whether it is a header of this version, with a possible number of nodes. */

@@ -13,6 +13,7 @@
 #include "libop/base/atomic.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
+#include "libop/base/grow.h"
 #include "libop/process/guard.h"
 #include "libop/base/htable.h"
 #include "libop/base/sys.h"
@@ -45,6 +46,8 @@ struct op_stacks {
 	size_t nr_events;
 	uint64_t total;
 	uint32_t last_node; /* to which was added last */
+	uint32_t *texts;    /* the nodes of runtime functions, by text_id; 0: not known */
+	size_t texts_capacity;
 	size_t map_bytes;
 	struct op_guard *guard;
 	int fd;
@@ -238,7 +241,7 @@ static int step_image(struct op_stacks *stacks, uint32_t *node, enum op_stack_ki
 	if (stacks->count_image) {
 		uint64_t filed = stacks->count_image(stacks->arg, image);
 
-		value = filed == image ? value : 0;
+		value = filed == image || kind == OP_STACK_RUNTIME_FRAME ? value : 0;
 		image = filed;
 	}
 	return step(stacks, node, kind, value, image);
@@ -295,6 +298,29 @@ static int step_path(struct op_stacks *stacks, uint32_t *node, const struct op_s
 	return err;
 }
 
+/* The node of the name of a runtime's function. */
+static int find_name(struct op_stacks *stacks, const struct op_stack_frame *frame, uint32_t *ret_text)
+{
+	size_t nr_before = stacks->texts_capacity;
+	int err = 0;
+
+	if (!op_grow(&stacks->texts, &stacks->texts_capacity, frame->text_id + 1ull))
+		return -ENOMEM;
+	memset(stacks->texts + nr_before, 0, (stacks->texts_capacity - nr_before) * sizeof(*stacks->texts));
+	if (!stacks->texts[frame->text_id])
+		err = step_text(stacks, frame->text, &stacks->texts[frame->text_id]);
+	*ret_text = stacks->texts[frame->text_id];
+	return err;
+}
+
+static int step_runtime(struct op_stacks *stacks, uint32_t *node, const struct op_stack_frame *frame)
+{
+	uint32_t text;
+	int err = find_name(stacks, frame, &text);
+
+	return err ? err : step_image(stacks, node, OP_STACK_RUNTIME_FRAME, frame->value << 32 | text, frame->image);
+}
+
 static void add_u64(uint64_t *number, uint64_t amount)
 {
 	op_store_relaxed(number, htole64(le64toh(*number) + amount));
@@ -322,6 +348,11 @@ int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, co
 	for (size_t i = 0; !err && i < nr_frames; i++) {
 		enum op_stack_kind kind = frames[i].is_kernel ? OP_STACK_KERNEL_FRAME : OP_STACK_FRAME;
 		struct key key = { node, (uint16_t)kind, frames[i].value, frames[i].image };
+
+		if (frames[i].text) {
+			err = step_runtime(stacks, &node, &frames[i]);
+			continue;
+		}
 
 		if (op_unlikely(is_full) && i == nr_frames - 1 && !find(stacks, &key, hash_of(stacks, &key)))
 			key.value = path->leaf_start;
@@ -584,6 +615,7 @@ void op_stacks_close(struct op_stacks *stacks)
 		close(stacks->fd);
 	free(stacks->events);
 	free(stacks->totals);
+	free(stacks->texts);
 	free(stacks->slots);
 	free(stacks);
 }

@@ -21,7 +21,8 @@ struct op_stacks_setup {
 	struct op_odb_space *space;
 	/*
 	 * Called before a node with this image is made; NULL: never. Returns the image under
-	 * which it is filed, usually the same; of another one the value becomes 0.
+	 * which it is filed, usually the same; of another one the value becomes 0,
+	 * but not that of a runtime's function.
 	 */
 	uint64_t (*count_image)(void *arg, uint64_t image);
 	void *arg;
@@ -47,6 +48,12 @@ struct op_stack_frame {
 	uint64_t image; /* dcookie */
 	uint64_t value; /* position as in sample files; of a caller: where it goes on */
 	bool is_kernel;
+	/*
+	 * Of a function of a runtime its text (runtime_name.h); `value` is the line then. NULL:
+	 * native code. The same text has the same text_id, from 1 on, as long as the store is open.
+	 */
+	const char *text;
+	uint32_t text_id;
 };
 
 /*

@@ -196,6 +196,7 @@ static void read_key(const struct op_minute *minute, const struct tables *tables
 		return;
 	case OP_MINUTE_COMM:
 	case OP_MINUTE_CGROUP:
+	case OP_MINUTE_RUNTIME:
 		node->value = op_bytes_u64_to(input, minute->nr_texts - 1);
 		return;
 	case OP_MINUTE_THREAD:

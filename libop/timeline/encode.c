@@ -150,11 +150,6 @@ static bool has_image(uint32_t kind)
 	return kind == OP_MINUTE_APP || kind == OP_MINUTE_IMAGE || op_minute_is_code(kind);
 }
 
-static bool has_text(uint32_t kind)
-{
-	return kind == OP_MINUTE_COMM || kind == OP_MINUTE_CGROUP;
-}
-
 /* The images, the code and the texts that kept nodes and rows have. */
 static int collect(struct plan *plan)
 {
@@ -176,7 +171,7 @@ static int collect(struct plan *plan)
 			plan->images[plan->nr_images++] = node->image;
 		if (op_minute_is_code(node->kind))
 			plan->code[plan->nr_code++] = (struct code){ node->image, node->value, node->kind };
-		if (has_text(node->kind))
+		if (op_minute_has_text(node->kind))
 			plan->texts[node->value] = 0;
 	}
 	for (uint32_t i = 0; i < minute->nr_events; i++)
@@ -206,6 +201,7 @@ static uint32_t key_of(const struct plan *plan, const struct op_minute_node *nod
 		return image_number(plan, node->image);
 	case OP_MINUTE_COMM:
 	case OP_MINUTE_CGROUP:
+	case OP_MINUTE_RUNTIME:
 		return plan->texts[node->value];
 	case OP_MINUTE_FUNCTION:
 	case OP_MINUTE_PLACE:

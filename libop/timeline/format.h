@@ -112,9 +112,9 @@ enum op_timeline_unit {
 
 /*
  * The kinds of nodes. A child has a higher kind than its parent, and any level may be left out; but
- * code may lie below all code and below STATE, and STATE not below code. Code is (image,
- * value): where its function starts, or a place in a function of unknown start, the first that was
- * sampled in its 64 bytes.
+ * code and RUNTIME may lie below all code, RUNTIME and STATE, and STATE not below code. Code is
+ * (image, value): where its function starts, or a place in a function of unknown start, the first
+ * that was sampled in its 64 bytes.
  */
 enum op_minute_kind {
 	OP_MINUTE_ROOT,
@@ -131,6 +131,7 @@ enum op_minute_kind {
 	OP_MINUTE_KERNEL_FUNCTION,
 	OP_MINUTE_KERNEL_PLACE,
 	OP_MINUTE_STATE,   /* value: enum op_wait_state; comes before the frames */
+	OP_MINUTE_RUNTIME, /* value: the text of a function: libop/stacks/runtime_name.h */
 	OP_MINUTE_NR_KINDS,
 };
 
@@ -146,6 +147,11 @@ static inline bool op_minute_is_place(uint32_t kind)
 	return kind == OP_MINUTE_PLACE || kind == OP_MINUTE_KERNEL_PLACE;
 }
 
+static inline bool op_minute_has_text(uint32_t kind)
+{
+	return kind == OP_MINUTE_COMM || kind == OP_MINUTE_CGROUP || kind == OP_MINUTE_RUNTIME;
+}
+
 static inline bool op_minute_may_lie_below(uint32_t kind, uint32_t parent)
 {
 	if (kind == OP_MINUTE_SAMPLES || kind == OP_MINUTE_STACKS)
@@ -154,7 +160,7 @@ static inline bool op_minute_may_lie_below(uint32_t kind, uint32_t parent)
 		return false;
 	if (kind == OP_MINUTE_STATE)
 		return parent < OP_MINUTE_IMAGE;
-	return op_minute_is_code(kind) || kind > parent;
+	return op_minute_is_code(kind) || kind > parent || (kind == OP_MINUTE_RUNTIME && parent == OP_MINUTE_RUNTIME);
 }
 
 /* A row of the context: what the host was like. */

@@ -339,7 +339,7 @@ static int merge_nodes(struct op_minute *minute, const struct op_minute *other, 
 
 		if (node->kind == OP_MINUTE_SAMPLES || node->kind == OP_MINUTE_STACKS)
 			step.value = events[node->value];
-		else if (node->kind == OP_MINUTE_COMM || node->kind == OP_MINUTE_CGROUP)
+		else if (op_minute_has_text(node->kind))
 			step.value = op_minute_text(minute, other->texts[node->value]);
 		if (i && is_whole[node->parent])
 			child = child_of(minute, places[node->parent], &step);

@@ -15,6 +15,7 @@
 #include "pipeline/count/count.h"
 #include "pipeline/ledger/ledger.h"
 #include "pipeline/ledger/recover.h"
+#include "pipeline/runtimes/names.h"
 #include "pipeline/stacks/stack.h"
 
 #define RETRY_NS      100000000u /* a file that could not be opened is tried again after 100 ms */
@@ -232,6 +233,8 @@ void opd_stack_file_take(void *host, struct opd_stack *stack)
 			.image = frame->location.cookie,
 			.value = frame->location.offset,
 			.is_kernel = frame->is_kernel,
+			.text = frame->runtime_name ? opd_runtime_names_get(stack->names, frame->runtime_name) : NULL,
+			.text_id = frame->runtime_name,
 		};
 	}
 	stack->error = opd_count_stack(count, &path, frames, stack->nr_frames, stack->weight, &stack->has_room);

@@ -87,6 +87,11 @@ struct opd_resolver {
 
 struct opd_resolved {
 	struct op_location location;
+	/*
+	 * Of a runtime's frame its function (pipeline/runtimes/names.h): the location is the image
+	 * of its code, and the line. 0: native code.
+	 */
+	uint32_t runtime_name;
 	uint64_t app_cookie; /* OP_DCOOKIE_NONE: none (kernel thread, idle) */
 	bool is_kernel;      /* the sample was taken in kernel mode */
 	bool is_region;      /* memory without a file: filed under its application in any mode */

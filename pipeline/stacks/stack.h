@@ -17,11 +17,14 @@
 #define OPD_STACK_KERNEL_MAX 256u /* frames of the kernel */
 #define OPD_STACK_FRAMES_MAX (OPD_STACK_KERNEL_MAX + OPD_WALK_FRAMES_MAX)
 
+struct opd_runtime_names; /* pipeline/runtimes/names.h */
+
 struct opd_stack {
 	const struct op_sample *sample; /* belongs to who called the source */
 	/* The leaf first. The offset of a caller is the one behind its call. */
 	struct opd_resolved frames[OPD_STACK_FRAMES_MAX];
 	size_t nr_frames;    /* at least 1: the sample itself */
+	const struct opd_runtime_names *names; /* of frames of runtimes; NULL: there are none */
 	uint64_t leaf_start; /* offset of the function of the leaf; 0: unknown */
 	enum op_stack_end end;
 	enum op_wait_state state; /* of a wait; its weight is in microseconds */

@@ -15,6 +15,7 @@
 #include "pipeline/count/count.h"
 #include "pipeline/ledger/event_sums.h"
 #include "pipeline/ledger/ledger.h"
+#include "pipeline/runtimes/names.h"
 #include "pipeline/stacks/stack.h"
 #include "pipeline/stacks/tables.h"
 
@@ -170,6 +171,11 @@ struct op_minute_step *opd_timeline_new_steps(void)
 	return calloc(OPD_STACK_FRAMES_MAX + OP_MINUTE_NR_KINDS, sizeof(struct op_minute_step));
 }
 
+static const char *stack_name(const struct opd_stack *stack, const struct opd_resolved *frame)
+{
+	return opd_runtime_names_get(stack->names, frame->runtime_name);
+}
+
 void opd_timeline_add_stack(const struct opd_timeline *timeline, struct op_minute *minute, const struct opd_stack *stack)
 {
 	const struct op_dcookie_table *table = timeline->count->table;
@@ -192,7 +198,12 @@ void opd_timeline_add_stack(const struct opd_timeline *timeline, struct op_minut
 		const struct opd_resolved *frame = &stack->frames[i];
 		uint64_t image = filed_image(table, frame->location.cookie);
 		bool is_filed = image == frame->location.cookie;
+		uint32_t name = frame->runtime_name ? op_minute_text(minute, stack_name(stack, frame)) : 0;
 
+		if (name)
+			*step++ = (struct op_minute_step){ OP_MINUTE_RUNTIME, name, 0 };
+		if (frame->runtime_name)
+			continue;
 		*step++ = code_step(timeline, image, is_filed ? frame->location.offset : 0, frame->is_kernel, i);
 	}
 	(void)op_minute_add_waits(minute, timeline->steps, (size_t)(step - timeline->steps), stack->weight,

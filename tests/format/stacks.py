@@ -6,8 +6,9 @@ usage: stacks.py FILE
 
 Prints one line for each stack with a count: event; application; process name; cgroup;
 process:thread, with @CPU where CPUs are separated; end; state of a wait; frames as image+position,
-with k for the kernel; the count. Every rule of the format is checked on the way: a file that breaks one ends the
-program with exit code 1 and a line that says which.
+with k for the kernel, or function(runtime:file:first line):line@image; the count. Every rule of the
+format is checked on the way: a file that breaks one ends the program with exit code 1 and a line
+that says which.
 """
 import collections
 import struct
@@ -15,10 +16,10 @@ import sys
 
 HEADER = struct.Struct("<8sIIQI4sQ24s")
 NODE = struct.Struct("<IHHQQQ")
-ROOT, EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE = range(11)
+ROOT, EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE, RUNTIME = range(12)
+ABOVE = {THREAD, END, STATE, FRAME, KERNEL, RUNTIME}
 BELOW = {EVENT: {ROOT}, APP: {EVENT}, COMM: {APP}, CGROUP: {COMM}, THREAD: {CGROUP}, END: {THREAD},
-         FRAME: {THREAD, END, STATE, FRAME, KERNEL}, KERNEL: {THREAD, END, STATE, FRAME, KERNEL}, TEXT: {ROOT, TEXT},
-         STATE: {THREAD, END}}
+         FRAME: ABOVE, KERNEL: ABOVE, RUNTIME: ABOVE, TEXT: {ROOT, TEXT}, STATE: {THREAD, END}}
 ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room", "guessed")
 STATES = (None, "blocked", "disk", "uninterruptible", "runnable", "preempted", "frozen")
 
@@ -64,6 +65,9 @@ class Stacks:
             node.kind, self.nodes[node.parent].kind))
         if node.kind == EVENT or (node.kind == CGROUP and node.value):
             require(node.value < number and self.nodes[node.value].kind == TEXT, where + "no text")
+        if node.kind == RUNTIME:
+            text = node.value & 0xffffffff
+            require(text < number and self.nodes[text].kind == TEXT, where + "no text")
         if node.kind == END:
             require(1 <= node.value < len(ENDS), where + "end %d" % node.value)
 
@@ -95,6 +99,9 @@ class Stacks:
             return "%d:%d%s" % (node.value >> 32, node.value & 0xffffffff, "@%d" % (node.image - 1) if node.image else "")
         if node.kind == END:
             return "[%s]" % ENDS[node.value]
+        if node.kind == RUNTIME:
+            words = self.text(node.value & 0xffffffff).split("\x1f")
+            return "%s(%s):%d@%d" % (words[2], ":".join((words[0], words[1], words[3])), node.value >> 32, node.image)
         if node.kind == STATE:
             return "[%s]" % STATES[node.value]
         return "%d+0x%x%s" % (node.image, node.value, "k" if node.kind == KERNEL else "")

@@ -18,9 +18,9 @@ LEVEL = struct.Struct("<QQQ")
 TAIL = struct.Struct("<6QQIIIIHHI8sQ")
 TEXTS, EVENTS, IMAGES, CODE, NODES, LEDGER, CONTEXT, RECORDS = range(1, 9)
 (ROOT, SAMPLES, STACKS, APP, COMM, CGROUP, THREAD, END, IMAGE, FUNCTION, PLACE, KERNEL_FUNCTION, KERNEL_PLACE,
- STATE) = range(14)
+ STATE, RUNTIME) = range(15)
 KINDS = ("root", "samples", "stacks", "app", "comm", "cgroup", "thread", "end", "image", "function", "place", "kernel-function",
-         "kernel-place", "state")
+         "kernel-place", "state", "runtime")
 RAW_MAX, RATIO_MAX, RATIO_FREE, NODES_MAX, DEPTH_MAX = 8 << 20, 128, 4096, 1 << 18, 2048
 MASK = (1 << 64) - 1
 
@@ -99,6 +99,8 @@ def may_lie_below(kind, parent):
         return parent == ROOT
     if kind == STATE:
         return STACKS <= parent <= END
+    if kind == RUNTIME:
+        return parent != ROOT
     return parent != ROOT and (kind > parent or kind >= FUNCTION)
 
 
@@ -178,7 +180,7 @@ class Block:
             require(before.depth <= DEPTH_MAX, "too deep")
             nodes.append(before)
         for node, kind in zip(nodes, part.column(nr)):
-            require(ROOT < kind <= STATE and may_lie_below(kind, node.parent.kind),
+            require(ROOT < kind <= RUNTIME and may_lie_below(kind, node.parent.kind),
                     "kind %d below %d" % (kind, node.parent.kind))
             node.kind = kind
         for node in nodes:
@@ -195,7 +197,7 @@ class Block:
             node.value = part.unsigned(len(self.events) - 1)
         elif node.kind in (APP, IMAGE):
             node.image = self.images[part.unsigned(len(self.images) - 1)]
-        elif node.kind in (COMM, CGROUP):
+        elif node.kind in (COMM, CGROUP, RUNTIME):
             node.value = part.unsigned(len(self.texts) - 1)
         elif node.kind == THREAD:
             node.value = part.unsigned(0xffffffff) << 32 | part.unsigned(0xffffffff)
@@ -213,6 +215,8 @@ class Block:
             return "%s %s" % (KINDS[node.kind], self.events[node.value][0])
         if node.kind in (COMM, CGROUP):
             return self.texts[node.value]
+        if node.kind == RUNTIME:
+            return self.texts[node.value].replace("\x1f", ":")
         if node.kind == THREAD:
             return "%d:%d@%d" % (node.value >> 32, node.value & 0xffffffff, node.image)
         if node.kind in (APP, IMAGE):

@@ -41,7 +41,9 @@ static void add(struct op_stacks *stacks)
 	struct op_stack_path path = { .app = 1, .comm = "a", .cgroup = "/b", .tgid = 1, .tid = 2, .end = 1 };
 
 	for (uint64_t i = 0; i < 200; i++) {
-		const struct op_stack_frame frames[] = { { i % 7, i, false }, { 1, i % 3, true } };
+		const struct op_stack_frame frames[] = {
+			{ .image = i % 7, .value = i }, { .image = 1, .value = i % 3, .is_kernel = true }
+		};
 
 		path.state = (uint32_t)(i % OP_STACK_NR_STATES);
 		fuzz_check(!op_stacks_add(stacks, &path, frames, op_array_size(frames), 1));

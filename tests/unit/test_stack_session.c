@@ -52,7 +52,9 @@ static uint64_t cookie_of(const char *path)
 static int add_ended(uint64_t value, enum op_stack_end end, bool *ret_has_room)
 {
 	struct op_stack_path path = { .event = 1, .app = cookie_of(APP), .comm = "a", .end = end };
-	struct op_stack_frame frames[] = { { cookie_of(APP), 1000, false }, { cookie_of(OTHER), value, false } };
+	struct op_stack_frame frames[] = {
+		{ .image = cookie_of(APP), .value = 1000 }, { .image = cookie_of(OTHER), .value = value }
+	};
 
 	return opd_count_stack(&pipeline.count, &path, frames, op_array_size(frames), 1, ret_has_room);
 }

@@ -14,6 +14,7 @@
 
 #include "libop/process/guard.h"
 #include "libop/session/stack_part.h"
+#include "libop/stacks/runtime_name.h"
 #include "libop/base/sys.h"
 #include "libop/session/wait_states.h"
 #include "tests/unit/stack_box.h"
@@ -24,7 +25,9 @@
 #define NR_KILLS   20
 #define NR_MUTANTS 2000
 
-static const struct op_stack_frame some_frames[] = { { 7, 100, false }, { 7, 200, false }, { 9, 300, true } };
+static const struct op_stack_frame some_frames[] = {
+	{ .image = 7, .value = 100 }, { .image = 7, .value = 200 }, { .image = 9, .value = 300, .is_kernel = true }
+};
 
 static const struct op_stack_path some_path = {
 	.event = 1,
@@ -215,6 +218,89 @@ static void test_waits(void **state)
 	op_stack_tree_free(&tree);
 }
 
+static void add_runtime_stack(struct op_stacks *stacks, uint64_t line)
+{
+	const struct op_stack_frame frames[] = {
+		{ .image = 3, .value = 100 },
+		{ .image = 3, .value = 41, .text = "python\037/srv/app.py\037main\03740", .text_id = 7 },
+		{ .image = 3, .value = line, .text = "python\037/srv/app.py\037App.handler\0372", .text_id = 2 },
+		{ .image = 4, .value = 300, .is_kernel = true },
+	};
+
+	assert_int_equal(op_stacks_add(stacks, &some_path, frames, 4, 1), 0);
+}
+
+/* Functions of a runtime lie between native frames, and have the text of their name. */
+static void test_runtime_frames(void **state)
+{
+	struct op_stacks *stacks = open_stacks(*state);
+	struct op_runtime_name name;
+	struct op_stack_tree tree;
+	uint32_t leaf, at;
+	char *text;
+
+	add_runtime_stack(stacks, 5);
+	leaf = op_stacks_last_node(stacks);
+	add_runtime_stack(stacks, 6);
+	assert_true(op_stacks_last_node(stacks) != leaf);
+	add_runtime_stack(stacks, 5);
+	assert_int_equal(op_stacks_last_node(stacks), leaf);
+	op_stacks_close(stacks);
+	stacks = open_stacks(*state);
+	add_runtime_stack(stacks, 5);
+	assert_int_equal(op_stacks_last_node(stacks), leaf);
+	op_stacks_close(stacks);
+	tree = read_stacks(*state);
+	assert_int_equal(tree.nr_damaged, 0);
+	assert_int_equal(tree.nodes[leaf].count, 3);
+	at = tree.nodes[leaf].parent;
+	assert_int_equal(tree.nodes[at].kind, OP_STACK_RUNTIME_FRAME);
+	assert_int_equal(tree.nodes[at].value >> 32, 5);
+	assert_int_equal(tree.nodes[at].image, 3);
+	text = op_stack_text(&tree, tree.nodes[at].value & UINT32_MAX);
+	assert_true(op_runtime_name_parse(text, &name));
+	assert_int_equal(name.runtime, OP_RUNTIME_python);
+	assert_string_equal(name.file, "/srv/app.py");
+	assert_string_equal(name.function, "App.handler");
+	assert_int_equal(name.line, 2);
+	free(text);
+	at = tree.nodes[at].parent;
+	assert_int_equal(tree.nodes[at].kind, OP_STACK_RUNTIME_FRAME);
+	assert_int_equal(tree.nodes[tree.nodes[at].parent].kind, OP_STACK_FRAME);
+	op_stack_tree_free(&tree);
+}
+
+static void test_runtime_names(void **state OP_UNUSED)
+{
+	static const char *const wrong[] = { "", "python", "python\037a\037b", "cobol\037a\037b\0371", "python\037a\037b\0371x" };
+	struct op_text text = { 0 };
+	struct op_runtime_name name;
+	char longest[3000];
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	memcpy(longest, "begin", 5);
+	memcpy(longest + sizeof(longest) - 4, "end", 3);
+	op_runtime_name_write(&text, OP_RUNTIME_ruby, longest, longest, UINT32_MAX);
+	assert_in_range(text.length, 900, OP_RUNTIME_NAME_MAX - 1);
+	assert_true(op_runtime_name_parse(text.data, &name));
+	assert_string_equal(name.file + strlen(name.file) - 3, "end");
+	assert_memory_equal(name.function, "begin", 5);
+	assert_int_equal(name.line, UINT32_MAX);
+	op_text_truncate(&text, 0);
+	op_runtime_name_write(&text, OP_RUNTIME_perl, "a\037b\n", "\033[1m", 0);
+	assert_true(op_runtime_name_parse(text.data, &name));
+	assert_string_equal(name.file, "a?b?");
+	assert_string_equal(name.function, "?[1m");
+	free(op_text_steal(&text));
+	for (size_t i = 0; i < op_array_size(wrong); i++) {
+		char *copy = strdup(wrong[i]);
+
+		assert_false(op_runtime_name_parse(copy, &name));
+		free(copy);
+	}
+}
+
 /* Samples and microseconds without room are counted apart. */
 static void test_waits_without_room(void **state)
 {
@@ -228,7 +314,7 @@ static void test_waits_without_room(void **state)
 
 	assert_int_equal(op_stacks_open(box->fd, STACKS, STACKS_TMP, &setup, &stacks), 0);
 	for (uint64_t i = 0; i < 3; i++) {
-		const struct op_stack_frame frames[] = { { 1, i, false }, { 2, i, false } };
+		const struct op_stack_frame frames[] = { { .image = 1, .value = i }, { .image = 2, .value = i } };
 
 		path.event = i != 0;
 		path.state = i ? OP_WAIT_blocked : OP_WAIT_NONE;
@@ -296,7 +382,7 @@ static void test_max_bytes(void **state)
 /* In the second half of the file the places of samples in a function share a node. */
 static void test_leaf_start(void **state)
 {
-	static const struct op_stack_frame frames[] = { { 7, 100, false }, { 7, 1000, false } };
+	static const struct op_stack_frame frames[] = { { .image = 7, .value = 100 }, { .image = 7, .value = 1000 } };
 	struct op_stack_path path = some_path;
 	struct op_stacks_setup setup = stack_setup;
 	struct op_stack_frame leaf[] = { frames[0], frames[1] };
@@ -620,6 +706,8 @@ int main(int argc, char **argv)
 		box_test(test_many),
 		box_test(test_waits),
 		box_test(test_waits_without_room),
+		box_test(test_runtime_frames),
+		cmocka_unit_test(test_runtime_names),
 		box_test(test_count_image),
 		box_test(test_max_bytes),
 		box_test(test_session_space),

@@ -67,12 +67,15 @@ static void add_waits(struct op_minute *minute)
 {
 	struct op_minute_step steps[] = {
 		{ OP_MINUTE_STACKS, 0, 0 }, { OP_MINUTE_APP, 0, 2 },             { OP_MINUTE_END, 1, 0 },
-		{ OP_MINUTE_STATE, 0, 0 },  { OP_MINUTE_FUNCTION, 0x400, 8 }, { OP_MINUTE_KERNEL_PLACE, 0x1000, 9 },
+		{ OP_MINUTE_STATE, 0, 0 },  { OP_MINUTE_FUNCTION, 0x400, 8 }, { OP_MINUTE_RUNTIME, 0, 0 },
+		{ OP_MINUTE_RUNTIME, 0, 0 }, { OP_MINUTE_KERNEL_PLACE, 0x1000, 9 },
 	};
 	uint32_t waits;
 
 	assert_int_equal(op_minute_event(minute, "WAIT:1:0x0", OP_UNIT_MICROSECONDS, 5, &waits), 0);
 	steps[0].value = waits;
+	steps[5].value = op_minute_text(minute, "python\037/a.py\037main\0371");
+	steps[6].value = op_minute_text(minute, "python\037/a.py\037work\0379");
 	for (uint32_t state = 1; state < 4; state++) {
 		steps[3].value = state;
 		assert_true(op_minute_add_waits(minute, steps, op_array_size(steps), 1000 * state, (uint16_t)state));

@@ -392,6 +392,8 @@ static uint32_t add_stack_node(struct building *building, const struct op_minute
 		return add_node(building, parent, OP_STACK_CGROUP, add_text(building, (uint32_t)node->value), 0);
 	case OP_MINUTE_THREAD:
 		return add_node(building, parent, OP_STACK_THREAD, node->value, node->image);
+	case OP_MINUTE_RUNTIME:
+		return add_node(building, parent, OP_STACK_RUNTIME_FRAME, add_text(building, (uint32_t)node->value), 0);
 	case OP_MINUTE_END:
 		return node->value ? add_node(building, parent, OP_STACK_END, node->value, 0) : parent;
 	case OP_MINUTE_STATE:
