@@ -180,6 +180,8 @@ static int init_capture(struct opd *opd)
 		free(why);
 		return -1;
 	}
+	if (opd->wait_program)
+		opd_capture_run_before_stacks(&opd->pipeline.capture, opd_wait_program_of_samples(opd->wait_program));
 	return 0;
 }
 

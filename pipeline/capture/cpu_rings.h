@@ -166,6 +166,8 @@ struct opd_capture {
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool has_tasks;       /* events of tasks: enabled on all CPUs while the task runs on one */
 	bool enabled;
+	bool has_program; /* a BPF program runs before each sample of STACKS: */
+	int program_fd;   /* its descriptor, which the capture does not close */
 };
 
 /*

@@ -10,6 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "libop/base/clock.h"
+#include "libop/base/log.h"
 #include "libop/base/sys.h"
 #include "libop/events/event_list.h"
 #include "libop/events/event_request.h"
@@ -262,6 +264,19 @@ static bool refuses_without_cgroup(struct opd_capture *capture, const struct op_
 	return fd < 0;
 }
 
+/* Samples are worth more than what the program adds: opd takes them without it. */
+static void attach_program(const struct opd_capture *capture, const struct op_event *kind, const struct opd_event *event)
+{
+	static struct op_rate rate;
+	int err;
+
+	if (!capture->has_program || kind->role != OP_EVENT_STACKS || event->fd < 0)
+		return;
+	err = op_sys_ioctl(event->fd, PERF_EVENT_IOC_SET_BPF, (void *)(intptr_t)capture->program_fd);
+	if (err < 0)
+		op_log_failure(&rate, op_now_ns(), "attaching the BPF program to STACKS", err);
+}
+
 static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t index, char **ret_why)
 {
 	const struct op_event *wanted = &capture->events[index];
@@ -283,6 +298,8 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 		err = op_ring_pair_attach(opd_cpu_pair_of(cpu, wanted), event->fd);
 	if (err)
 		explain(ret_why, "%s on CPU %u: cannot direct samples to the ring: %s", wanted->name, cpu->cpu, strerror(-err));
+	else
+		attach_program(capture, wanted, event);
 	return err;
 }
 
@@ -623,4 +640,13 @@ int opd_capture_enable(struct opd_capture *capture, bool enable)
 	}
 	capture->enabled = enable;
 	return err;
+}
+
+void opd_capture_run_before_stacks(struct opd_capture *capture, int program_fd)
+{
+	capture->has_program = true;
+	capture->program_fd = program_fd;
+	for (size_t c = 0; c < capture->nr_cpus; c++)
+		for (size_t e = 0; e < capture->nr_opened; e++)
+			attach_program(capture, &capture->events[e], &capture->cpus[c].events[e]);
 }

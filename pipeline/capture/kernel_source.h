@@ -43,6 +43,14 @@ int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_w
 /* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */
 int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * From now on a BPF program of the type perf_event runs before each sample of STACKS is written,
+ * also on CPUs that come later. An event has one program at most. Where the kernel refuses, a line
+ * in the log says so, and samples are taken without it. The descriptor stays the caller's, and is
+ * open as long as the capture. No rights are needed.
+ */
+void opd_capture_run_before_stacks(struct opd_capture *capture, int program_fd) OP_NONNULL;
+
 /* ---- what task_source.c shares ---- */
 
 /* The attributes of a sampling event, and of the event that fills the side band. */

@@ -526,3 +526,16 @@ int waiting(struct bpf_iter__task *context)
 		tell(context->meta->seq, task, thread, from_ns);
 	return 0;
 }
+
+/* ---- samples of STACKS ---- */
+
+/*
+ * Runs before a sample of STACKS is written; opd attaches it to that event of each CPU. An event
+ * has one program, so all that is added to a sample is added here. It returns 1 always: the kernel
+ * writes the sample. It does not count samples that a program drops, and `taken` would be wrong.
+ */
+SEC("perf_event")
+int on_sample(void *ctx)
+{
+	return 1;
+}

@@ -35,7 +35,7 @@ struct opd_wait_program {
 	uint32_t nr_cpus;
 	struct kicks *kicks;
 	size_t kicks_capacity;
-	int control_fd, cpus_fd, output_fd, iterator_fd;
+	int control_fd, cpus_fd, output_fd, iterator_fd, sample_fd;
 	int link_fds[LINKS_MAX];
 	size_t nr_links;
 };
@@ -110,6 +110,9 @@ static int take_piece(struct opd_wait_program *program, struct opd_waits_message
 	case OPD_WAITS_ITERATOR:
 		keep(&program->iterator_fd, fd);
 		return 0;
+	case OPD_WAITS_SAMPLE:
+		keep(&program->sample_fd, fd);
+		return 0;
 	case OPD_WAITS_KICK:
 		return message->index == program->nr_cpus ? map_kick(program, message->index, *fd) : -EBADMSG;
 	case OPD_WAITS_LINK:
@@ -142,7 +145,9 @@ static int take_pieces(struct opd_wait_program *program, int socket_fd, struct o
 static int map_maps(struct opd_wait_program *program)
 {
 	void *map;
-	int err = program->nr_cpus && program->output_fd >= 0 && program->iterator_fd >= 0 ? 0 : -EBADMSG;
+	int err = program->nr_cpus && program->output_fd >= 0 && program->iterator_fd >= 0 && program->sample_fd >= 0 ?
+			  0 :
+			  -EBADMSG;
 
 	if (!err)
 		err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->control_fd, 0, &map);
@@ -234,7 +239,7 @@ int opd_wait_program_load(struct opd_wait_program **ret_program, struct op_text 
 
 	if (!program)
 		return -ENOMEM;
-	program->control_fd = program->cpus_fd = program->output_fd = program->iterator_fd = -1;
+	program->control_fd = program->cpus_fd = program->output_fd = program->iterator_fd = program->sample_fd = -1;
 	err = take_all(program, why);
 	if (err) {
 		explain(err, why);
@@ -269,6 +274,7 @@ void opd_wait_program_free(struct opd_wait_program *program)
 	close_fd(program->cpus_fd);
 	close_fd(program->output_fd);
 	close_fd(program->iterator_fd);
+	close_fd(program->sample_fd);
 	free(program->kicks);
 	free(program);
 }
@@ -283,6 +289,11 @@ struct opd_wait_control *opd_wait_program_control(struct opd_wait_program *progr
 const struct opd_wait_cpu *opd_wait_program_cpu(const struct opd_wait_program *program, uint32_t cpu)
 {
 	return cpu < program->nr_cpus ? &program->cpus[cpu] : NULL;
+}
+
+int opd_wait_program_of_samples(const struct opd_wait_program *program)
+{
+	return program->sample_fd;
 }
 
 int opd_wait_program_direct(struct opd_wait_program *program, uint32_t cpu, int event_fd)

@@ -31,6 +31,9 @@ struct opd_wait_control *opd_wait_program_control(struct opd_wait_program *progr
 /* The counters of a CPU; NULL: it has none. */
 const struct opd_wait_cpu *opd_wait_program_cpu(const struct opd_wait_program *program, uint32_t cpu) OP_NONNULL;
 
+/* The descriptor of on_sample, for opd_capture_run_before_stacks. It stays the program's. */
+int opd_wait_program_of_samples(const struct opd_wait_program *program) OP_NONNULL;
+
 /* From now on the records of this CPU go to this event. 0 or -errno. */
 int opd_wait_program_direct(struct opd_wait_program *program, uint32_t cpu, int event_fd) OP_NONNULL OP_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opd-waits: loads the program that samples waits (pipeline/waits/program.bpf.c), gives opd the
- * descriptors and ends. So opd needs neither libbpf nor, after its start, CAP_BPF, and the memory
- * that loading takes is free again.
+ * opd-waits: loads the programs of pipeline/waits/program.bpf.c, gives opd the descriptors and
+ * ends. So opd needs neither libbpf nor, after its start, CAP_BPF, and the memory that loading
+ * takes is free again.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -129,19 +129,29 @@ static int send_maps(struct bpf_object *object)
 	return err;
 }
 
-static int attach(struct bpf_object *object)
+static int attach(struct bpf_program *program)
+{
+	bool is_iterator = bpf_program__expected_attach_type(program) == BPF_TRACE_ITER;
+	struct bpf_link *link = bpf_program__attach(program);
+	int err;
+
+	if (!link)
+		return -errno;
+	err = send_piece(is_iterator ? OPD_WAITS_ITERATOR : OPD_WAITS_LINK, 0, "", bpf_link__fd(link));
+	bpf_link__destroy(link); /* opd has it */
+	return err;
+}
+
+/* opd attaches the program of samples itself, to each of its events. */
+static int send_programs(struct bpf_object *object)
 {
 	struct bpf_program *program;
 	int err = 0;
 
 	bpf_object__for_each_program(program, object) {
-		bool is_iterator = bpf_program__expected_attach_type(program) == BPF_TRACE_ITER;
-		struct bpf_link *link = bpf_program__attach(program);
-
-		if (!link)
-			return -errno;
-		err = send_piece(is_iterator ? OPD_WAITS_ITERATOR : OPD_WAITS_LINK, 0, "", bpf_link__fd(link));
-		bpf_link__destroy(link); /* opd has it */
+		err = bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT ?
+			      send_piece(OPD_WAITS_SAMPLE, 0, "", bpf_program__fd(program)) :
+			      attach(program);
 		if (err)
 			break;
 	}
@@ -159,7 +169,7 @@ static int send_all(struct bpf_object *object, uint32_t nr_cpus)
 	err = send_maps(object);
 	if (err)
 		return err;
-	err = attach(object);
+	err = send_programs(object);
 	return err ? err : send_piece(OPD_WAITS_DONE, nr_cpus, "", -1);
 }
 
