@@ -5,7 +5,8 @@
 #include <string.h>
 
 static_assert(sizeof(struct op_row_table_header) == 56, "the layout of the file");
-static_assert(sizeof(struct op_row_rule) == 28 && sizeof(struct op_row_function) == 12, "the layout of the file");
+static_assert(sizeof(struct op_row_rule) == 28 && sizeof(struct op_row_function) == 12 && sizeof(struct op_row_word) == 16,
+	      "the layout of the file");
 
 static bool is_rule(const struct op_row_rule *rule)
 {
@@ -40,6 +41,17 @@ static bool are_functions(const struct op_row_table *table, size_t nr_name_bytes
 	return true;
 }
 
+/* How many words stand at the end, behind `before` bytes. False: the length is not right. */
+static bool count_words(const struct op_row_table_header *header, uint64_t before, size_t nr_bytes, size_t *ret_nr_words)
+{
+	uint64_t nr_word_bytes = nr_bytes - before;
+
+	*ret_nr_words = nr_word_bytes / sizeof(struct op_row_word);
+	if (before > nr_bytes || nr_word_bytes % sizeof(struct op_row_word))
+		return false;
+	return header->flags & OP_ROW_TABLE_HAS_WORDS ? *ret_nr_words && *ret_nr_words <= OP_ROW_WORDS_MAX : !*ret_nr_words;
+}
+
 static void slice(struct op_row_table *table)
 {
 	size_t nr = 0;
@@ -70,7 +82,7 @@ int op_row_table_open(struct op_row_table *table, const void *bytes, size_t nr_b
 	nr_packed = le32toh(header->nr_packed_bytes);
 	whole = sizeof(*header) + opened.nr_rows * (uint64_t)(sizeof(uint32_t) + sizeof(uint16_t)) +
 		nr_rules * sizeof(struct op_row_rule) + opened.nr_functions * (uint64_t)sizeof(struct op_row_function) + nr_packed;
-	if (whole != nr_bytes || le32toh(header->nr_bytes) != nr_bytes || header->build_id_bytes > OP_BUILD_ID_BYTES_MAX ||
+	if (!count_words(header, whole, nr_bytes, &opened.nr_words) || le32toh(header->nr_bytes) != nr_bytes || header->build_id_bytes > OP_BUILD_ID_BYTES_MAX ||
 	    nr_rules > OP_ROW_RULES_MAX || le32toh(header->nr_name_bytes) > OP_ROW_NAME_BYTES_MAX)
 		return -EBADMSG;
 	opened.starts = (const void *)at;
@@ -80,12 +92,28 @@ int op_row_table_open(struct op_row_table *table, const void *bytes, size_t nr_b
 	opened.functions = (const void *)at;
 	at += opened.nr_functions * sizeof(struct op_row_function);
 	opened.rules_of = (const void *)at;
-	opened.packed_names = at + opened.nr_rows * sizeof(uint16_t);
+	at += opened.nr_rows * sizeof(uint16_t);
+	opened.packed_names = at;
+	opened.words = at + nr_packed;
 	if (!are_rows(&opened, nr_rules) || !are_functions(&opened, le32toh(header->nr_name_bytes)))
 		return -EBADMSG;
 	slice(&opened);
 	*table = opened;
 	return 0;
+}
+
+bool op_row_table_word(const struct op_row_table *table, uint32_t word, uint64_t *ret_value)
+{
+	for (size_t i = 0; i < table->nr_words; i++) {
+		struct op_row_word row;
+
+		memcpy(&row, (const char *)table->words + i * sizeof(row), sizeof(row));
+		if (le32toh(row.word) != word)
+			continue;
+		*ret_value = le64toh(row.value);
+		return true;
+	}
+	return false;
 }
 
 const struct op_row_function *op_row_table_function(const struct op_row_table *table, uint64_t position)

@@ -8,7 +8,7 @@
  * One thread opens a table; then any thread reads it.
  *
  * The file: header; starts of the rows; rules; functions; numbers of the rules of the rows, two
- * bytes each; packed names. Nothing lies between them.
+ * bytes each; packed names; words. Nothing lies between them.
  */
 #ifndef OP_ROW_TABLE_H
 #define OP_ROW_TABLE_H
@@ -86,14 +86,24 @@ struct op_row_table_header {
 	uint32_t nr_packed_bytes, nr_name_bytes; /* of the names, packed by zstd and unpacked */
 };
 
-#define OP_ROW_TABLE_IS_PART 1u /* rows are missing: a limit was reached, or .eh_frame is damaged */
+#define OP_ROW_TABLE_IS_PART   1u /* rows are missing: a limit was reached, or .eh_frame is damaged */
+#define OP_ROW_TABLE_HAS_WORDS 2u /* the image has a runtime */
+
+/* In the file as here, at its end; not aligned. */
+struct op_row_word {
+	uint32_t word; /* enum op_runtime_word (runtime_words.h); readers skip what they do not know */
+	uint32_t nr_bytes; /* of the symbol */
+	uint64_t value;
+};
+
+#define OP_ROW_WORDS_MAX 256u
 
 /*
  * Which rows and functions the maker of a table knows. It goes up, to 15 at most, when opd-tables
  * finds more of them in the same image: opd makes tables of an older maker again. 1: Go programs
- * without .eh_frame, entries of programs, signal handlers.
+ * without .eh_frame, entries of programs, signal handlers. 2: words of runtimes.
  */
-#define OP_ROW_TABLE_MAKER       1u
+#define OP_ROW_TABLE_MAKER       2u
 #define OP_ROW_TABLE_MAKER_SHIFT 4
 
 struct op_row_table {
@@ -103,7 +113,8 @@ struct op_row_table {
 	const struct op_row_rule *rules;
 	const struct op_row_function *functions; /* ascending, and disjoint */
 	const void *packed_names;
-	size_t nr_rows, nr_functions;
+	const void *words; /* struct op_row_word, not aligned */
+	size_t nr_rows, nr_functions, nr_words;
 	/* The number of rows before each slice of positions: half of a search is done once. */
 	uint32_t slices[OP_ROW_SLICES + 1];
 	uint8_t slice_shift; /* position >> slice_shift is the slice */
@@ -154,6 +165,9 @@ static inline const struct op_row_rule *op_row_table_caller(const struct op_row_
 	++*position;
 	return behind;
 }
+
+/* Finds a word of the image's runtime. */
+bool op_row_table_word(const struct op_row_table *table, uint32_t word, uint64_t *ret_value) OP_NONNULL;
 
 /* The function at a position; NULL: none. */
 const struct op_row_function *op_row_table_function(const struct op_row_table *table, uint64_t position) OP_NONNULL;

@@ -10,7 +10,8 @@ tools_opd_tables_libtables_a_SOURCES = \
 	tools/opd-tables/go.c tools/opd-tables/go.h \
 	tools/opd-tables/image.c tools/opd-tables/image.h \
 	tools/opd-tables/rows.c tools/opd-tables/rows.h \
-	tools/opd-tables/table.c tools/opd-tables/table.h
+	tools/opd-tables/table.c tools/opd-tables/table.h \
+	tools/opd-tables/words.c tools/opd-tables/words.h
 if HAVE_SECCOMP
 tools_opd_tables_libtables_a_SOURCES += tools/opd-tables/filter.c
 else

@@ -7,6 +7,7 @@
 
 #include "libop/base/sys.h"
 #include "tools/opd-tables/functions.h"
+#include "tools/opd-tables/words.h"
 
 #define ZSTD_LEVEL 3
 
@@ -15,6 +16,7 @@ struct table {
 	struct opt_rows rows;
 	struct opt_functions functions;
 	struct op_text packed_names;
+	struct opt_words words;
 	bool is_whole;
 };
 
@@ -45,7 +47,8 @@ static int write_header(const struct table *table, int fd)
 	struct op_row_table_header header = {
 		.machine = htole16(table->image.machine),
 		.build_id_bytes = table->image.build_id.nr_bytes,
-		.flags = OP_ROW_TABLE_MAKER << OP_ROW_TABLE_MAKER_SHIFT | (is_part ? OP_ROW_TABLE_IS_PART : 0),
+		.flags = OP_ROW_TABLE_MAKER << OP_ROW_TABLE_MAKER_SHIFT | (is_part ? OP_ROW_TABLE_IS_PART : 0) |
+			 (table->words.nr_words ? OP_ROW_TABLE_HAS_WORDS : 0),
 		.nr_rows = htole32((uint32_t)rows->nr_rows),
 		.nr_rules = htole32((uint32_t)rows->nr_rules + 1),
 		.nr_functions = htole32((uint32_t)table->functions.nr_functions),
@@ -54,7 +57,8 @@ static int write_header(const struct table *table, int fd)
 	};
 	uint64_t nr_bytes = sizeof(header) + rows->nr_rows * (sizeof(uint32_t) + sizeof(uint16_t)) +
 			    (rows->nr_rules + 1) * sizeof(struct op_row_rule) +
-			    table->functions.nr_functions * sizeof(struct op_row_function) + table->packed_names.length;
+			    table->functions.nr_functions * sizeof(struct op_row_function) + table->packed_names.length +
+			    table->words.nr_words * sizeof(struct op_row_word);
 
 	if (nr_bytes > OP_ROW_TABLE_BYTES_MAX)
 		return -EFBIG;
@@ -138,6 +142,7 @@ static int read_image(struct table *table)
 	err = opt_image_read_rows(&table->image, &table->rows, &table->is_whole);
 	if (err)
 		return err;
+	opt_words_read(&table->words, &table->image);
 	err = opt_functions_read(&table->functions, &table->image, &table->rows);
 	if (err)
 		return err;
@@ -162,7 +167,9 @@ static int write_table(struct table *table, int fd)
 	err = write_functions(&table->functions, fd);
 	if (!err)
 		err = write_column(&table->rows, false, fd);
-	return err ? err : op_sys_write_all(fd, table->packed_names.data, table->packed_names.length);
+	if (!err)
+		err = op_sys_write_all(fd, table->packed_names.data, table->packed_names.length);
+	return err ? err : op_sys_write_all(fd, table->words.words, table->words.nr_words * sizeof(struct op_row_word));
 }
 
 int opt_table_make(int image_fd, int table_fd, bool only_header)

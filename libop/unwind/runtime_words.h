@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What a row table tells of an image that has a runtime: its words, each a symbol of .dynsym or
+ * .symtab. Who reads the runtime (pipeline/runtimes) knows what they mean.
+ *
+ * ADDRESS: where the symbol is, from the place on where position 0 of the file would be mapped with
+ * the first segment of code. CONTENT: the number that the file has there, of at most 8 bytes.
+ *
+ * Numbers are in files: a new word comes at the end.
+ */
+#ifndef OP_RUNTIME_WORDS_H
+#define OP_RUNTIME_WORDS_H
+
+/* clang-format off */
+#define OP_RUNTIME_WORDS(X) \
+	X(PYTHON_RUNTIME, "_PyRuntime",               ADDRESS) \
+	X(PYTHON_LOOP,    "_PyEval_EvalFrameDefault", ADDRESS) \
+	X(PYTHON_VERSION, "Py_Version",               CONTENT) /* from 3.11 on: PY_VERSION_HEX */ \
+	X(PYTHON_3_10,    "Py_NewRef",                ADDRESS) /* is new in 3.10 */ \
+	X(PYTHON_3_9,     "PyObject_CallNoArgs",      ADDRESS) /* is new in 3.9 */
+/* clang-format on */
+
+enum op_runtime_word {
+	OP_WORD_none,
+#define X(name, symbol, how) OP_WORD_##name,
+	OP_RUNTIME_WORDS(X)
+#undef X
+		OP_NR_RUNTIME_WORDS,
+};
+
+#endif

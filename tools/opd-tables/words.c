@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opd-tables/words.h"
+
+#include <gelf.h>
+
+enum how { ADDRESS, CONTENT };
+
+static const struct {
+	const char *symbol;
+	enum how how;
+} known[OP_NR_RUNTIME_WORDS] = {
+#define X(name, symbol, how) [OP_WORD_##name] = { symbol, how },
+	OP_RUNTIME_WORDS(X)
+#undef X
+};
+
+/* Symbols that other programs have as well make no runtime of an image. */
+static bool is_runtime(uint32_t word)
+{
+	return word == OP_WORD_PYTHON_RUNTIME;
+}
+
+/* The number in the file at an address. False: it is not in the file. */
+static bool read_content(const struct opt_image *image, uint64_t address, uint64_t nr_bytes, uint64_t *ret_value)
+{
+	size_t nr_headers = 0;
+
+	*ret_value = 0;
+	if (!nr_bytes || nr_bytes > sizeof(*ret_value) || elf_getphdrnum(image->elf, &nr_headers) < 0)
+		return false;
+	for (size_t i = 0; i < nr_headers; i++) {
+		GElf_Phdr header;
+		uint64_t at;
+
+		if (!gelf_getphdr(image->elf, (int)i, &header) || header.p_type != PT_LOAD || address < header.p_vaddr ||
+		    address - header.p_vaddr >= header.p_filesz || header.p_filesz - (address - header.p_vaddr) < nr_bytes)
+			continue;
+		at = header.p_offset + (address - header.p_vaddr);
+		if (at > image->nr_bytes || image->nr_bytes - at < nr_bytes)
+			return false;
+		memcpy(ret_value, image->bytes + at, nr_bytes); /* both are little-endian */
+		return true;
+	}
+	return false;
+}
+
+static void take_symbol(struct opt_words *words, const struct opt_image *image, const GElf_Sym *symbol, uint32_t word)
+{
+	uint64_t value = symbol->st_value - (image->segments[0].address - image->segments[0].position);
+
+	for (size_t i = 0; i < words->nr_words; i++)
+		if (le32toh(words->words[i].word) == word)
+			return;
+	if (known[word].how == CONTENT && !read_content(image, symbol->st_value, symbol->st_size, &value))
+		return;
+	words->words[words->nr_words++] = (struct op_row_word){
+		.word = htole32(word),
+		.nr_bytes = htole32((uint32_t)op_min_u64(symbol->st_size, UINT32_MAX)),
+		.value = htole64(value),
+	};
+}
+
+static void read_symbols(struct opt_words *words, const struct opt_image *image, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t nr_symbols = data ? data->d_size / sizeof(Elf64_Sym) : 0;
+
+	for (size_t i = 0; i < nr_symbols; i++) {
+		GElf_Sym symbol;
+		const char *name;
+
+		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF)
+			continue;
+		name = elf_strptr(image->elf, header->sh_link, symbol.st_name);
+		for (uint32_t word = 1; name && word < OP_NR_RUNTIME_WORDS; word++)
+			if (!strcmp(name, known[word].symbol))
+				take_symbol(words, image, &symbol, word);
+	}
+}
+
+void opt_words_read(struct opt_words *words, const struct opt_image *image)
+{
+	Elf_Scn *section = NULL;
+	bool has_runtime = false;
+	GElf_Shdr header;
+
+	while (image->nr_segments && (section = elf_nextscn(image->elf, section)))
+		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+			read_symbols(words, image, section, &header);
+	for (size_t i = 0; i < words->nr_words; i++)
+		has_runtime |= is_runtime(le32toh(words->words[i].word));
+	if (!has_runtime)
+		words->nr_words = 0;
+}
