@@ -209,7 +209,7 @@ int opd_count_stack(struct opd_count *count, const struct op_stack_path *path, c
 
 void opd_stack_file_take(void *host, struct opd_stack *stack)
 {
-	struct op_stack_frame frames[OPD_STACK_FRAMES_MAX];
+	struct op_stack_frame frames[OPD_STACK_ALL_MAX];
 	struct opd_count *count = host;
 	const struct op_sample *sample = stack->sample;
 	const struct op_stack_path path = {

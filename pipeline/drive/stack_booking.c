@@ -138,6 +138,8 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 	if (pipeline->capture.with_cgroup && opd_cgroup_of(pipeline, taken->header, &taken->sample, &caller.cgroup_id) < 0)
 		return;
 	for (size_t i = 1; i <= nr_callers; i++) {
+		if (stack->frames[i].runtime_name) /* native calls alone */
+			continue;
 		caller.resolved = &stack->frames[i];
 		opd_count_call(&pipeline->count, &caller, callee);
 		callee = caller.resolved;

@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-pipeline_libpipeline_a_SOURCES += pipeline/runtimes/names.c pipeline/runtimes/names.h
-EXTRA_DIST += pipeline/runtimes/README.md
+pipeline_libpipeline_a_SOURCES += \
+	pipeline/runtimes/names.c pipeline/runtimes/names.h \
+	pipeline/runtimes/python.c pipeline/runtimes/python.h \
+	pipeline/runtimes/runtimes.c pipeline/runtimes/runtimes.h \
+	pipeline/runtimes/shared.h
+EXTRA_DIST += pipeline/runtimes/README.md pipeline/runtimes/runtimes.bpf.h

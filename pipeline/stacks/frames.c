@@ -4,6 +4,8 @@
 #include <elf.h>
 #include <errno.h>
 
+#include "pipeline/runtimes/runtimes.h"
+
 static const enum op_stack_end walk_ends[OPD_NR_WALK_ENDS] = {
 #define X(name) [OPD_WALK_##name] = OP_STACK_END_##name,
 	OPD_WALK_ENDS(X)
@@ -107,6 +109,14 @@ static void note_function(struct opd_stack *stack, const struct op_row_table *ta
 		stack->leaf_start = function->start;
 }
 
+static void see_runtime(const struct finder *finder, uint64_t cookie, const struct op_row_table *table)
+{
+	struct opd_runtimes *runtimes = finder->lookup->runtimes;
+
+	if (runtimes)
+		opd_runtimes_see_image(runtimes, cookie, &op_dcookie_row(finder->lookup->resolver->table, cookie)->id, table);
+}
+
 static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_frame *frame, const struct op_row_table **ret_table)
 {
 	struct finder *finder = arg;
@@ -120,6 +130,8 @@ static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_fram
 	frame->cookie = resolved->location.cookie;
 	frame->position = resolved->location.offset;
 	code = table_of(finder, resolved, ret_table);
+	if (*ret_table && (*ret_table)->nr_words)
+		see_runtime(finder, frame->cookie, *ret_table);
 	if (stack->nr_frames == 1)
 		note_function(stack, *ret_table, frame->position);
 	return code;

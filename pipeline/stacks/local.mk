@@ -5,6 +5,7 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/stacks/frames.c pipeline/stacks/frames.h \
 	pipeline/stacks/helper_kinds.h \
 	pipeline/stacks/maker.c pipeline/stacks/maker.h \
+	pipeline/stacks/merge.c pipeline/stacks/merge.h \
 	pipeline/stacks/queue.c pipeline/stacks/queue.h \
 	pipeline/stacks/source.c pipeline/stacks/source.h \
 	pipeline/stacks/stack.h \

@@ -2,6 +2,7 @@
 #include "pipeline/stacks/queue.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -58,6 +59,7 @@ int opd_stack_queue_add(struct opd_stack_queue *queue, const struct opd_stack_sa
 	waiting = entry_at(queue, queue->end++);
 	*waiting = (struct opd_stack_waiting){ .at = at, .nr_bytes = (uint32_t)nr_bytes, .taken = *taken };
 	waiting->taken.header = (const void *)(queue->records + at);
+	waiting->taken.runtime = opd_runtime_stack_copy(taken->runtime);
 	queue->tail = at + nr_bytes;
 	if (!queue->nr++ || (queue->oldest_ns && taken->sample.time_ns < queue->oldest_ns))
 		queue->oldest_ns = taken->sample.time_ns;
@@ -101,6 +103,8 @@ uint64_t opd_stack_queue_oldest_ns(struct opd_stack_queue *queue)
 void opd_stack_queue_done(struct opd_stack_queue *queue, struct opd_stack_waiting *waiting)
 {
 	explicit_bzero(queue->records + waiting->at, waiting->nr_bytes);
+	free(waiting->taken.runtime);
+	waiting->taken.runtime = NULL;
 	waiting->is_done = true;
 	queue->nr--;
 	if (waiting->taken.sample.time_ns == queue->oldest_ns)
@@ -119,6 +123,8 @@ void opd_stack_queue_trim(struct opd_stack_queue *queue)
 
 void opd_stack_queue_free(struct opd_stack_queue *queue)
 {
+	for (uint32_t i = queue->first; queue->records && i != queue->end; i++)
+		free(entry_at(queue, i)->taken.runtime);
 	if (queue->records)
 		munmap(queue->records, ALL_BYTES); /* the kernel clears it */
 	*queue = (struct opd_stack_queue){ 0 };

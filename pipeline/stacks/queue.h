@@ -15,6 +15,7 @@
 #include "libop/session/wait_states.h"
 #include "libop/perf/record.h"
 #include "pipeline/capture/cpu_rings.h"
+#include "pipeline/runtimes/runtimes.h"
 #include "pipeline/stacks/tables.h"
 
 #define OPD_STACK_QUEUE_BYTES   (16u << 20) /* of records */
@@ -29,6 +30,11 @@ struct opd_stack_sample {
 	uint64_t weight; /* of its stack, in the unit of the event */
 	enum op_wait_state state; /* of a wait */
 	bool goes_on; /* as in struct opd_stack */
+	/*
+	 * The functions of a runtime that its thread ran; NULL: none is known. The queue has a copy
+	 * of its own.
+	 */
+	struct opd_runtime_stack *runtime;
 	uint32_t nr_skipped; /* words of the chain that stand in front of the sample */
 	/* For --callgraph: the calls are so many of this event. 0: there are none. */
 	uint32_t nr_calls, calls_event;

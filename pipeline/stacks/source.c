@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/clock.h"
+#include "pipeline/stacks/merge.h"
 
 int opd_stack_decode(const struct opd_stacks *stacks, const struct opd_capture *capture, struct opd_resolver *resolver,
 		     const struct opd_stack_sample *taken, struct op_stack_record *ret_record, struct opd_resolved *ret_of)
@@ -30,12 +31,17 @@ int opd_stack_make(struct opd_stacks *stacks, const struct opd_capture *capture,
 	const struct opd_stack_lookup lookup = {
 		.resolver = resolver,
 		.tables = stacks->tables,
+		.runtimes = stacks->runtimes,
 		.max_stack = capture->max_stack,
 		.machine = stacks->machine,
 	};
 	uint64_t begin_ns = op_now_ns();
 
 	opd_stack_walk(&stacks->walk, &lookup, &taken->sample, of, record, later_chain);
+	if (taken->runtime && stacks->runtimes) {
+		opd_stack_merge(&stacks->walk.stack, taken->runtime);
+		stacks->walk.stack.names = opd_runtimes_names(stacks->runtimes);
+	}
 	stacks->counts.walk_ns += op_now_ns() - begin_ns;
 	stacks->counts.nr_walks++;
 	stacks->counts.nr_frames += stacks->walk.stack.nr_frames;

@@ -15,14 +15,16 @@
 #include "pipeline/stacks/walk.h"
 
 #define OPD_STACK_KERNEL_MAX 256u /* frames of the kernel */
-#define OPD_STACK_FRAMES_MAX (OPD_STACK_KERNEL_MAX + OPD_WALK_FRAMES_MAX)
+#define OPD_STACK_FRAMES_MAX (OPD_STACK_KERNEL_MAX + OPD_WALK_FRAMES_MAX) /* native ones */
+#define OPD_STACK_RUNTIME_MAX 256u /* of a runtime */
+#define OPD_STACK_ALL_MAX (OPD_STACK_FRAMES_MAX + OPD_STACK_RUNTIME_MAX)
 
 struct opd_runtime_names; /* pipeline/runtimes/names.h */
 
 struct opd_stack {
 	const struct op_sample *sample; /* belongs to who called the source */
 	/* The leaf first. The offset of a caller is the one behind its call. */
-	struct opd_resolved frames[OPD_STACK_FRAMES_MAX];
+	struct opd_resolved frames[OPD_STACK_ALL_MAX];
 	size_t nr_frames;    /* at least 1: the sample itself */
 	const struct opd_runtime_names *names; /* of frames of runtimes; NULL: there are none */
 	uint64_t leaf_start; /* offset of the function of the leaf; 0: unknown */

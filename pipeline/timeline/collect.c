@@ -168,7 +168,7 @@ static struct op_minute_step stack_thread_step(const struct opd_count *count, co
 
 struct op_minute_step *opd_timeline_new_steps(void)
 {
-	return calloc(OPD_STACK_FRAMES_MAX + OP_MINUTE_NR_KINDS, sizeof(struct op_minute_step));
+	return calloc(OPD_STACK_ALL_MAX + OP_MINUTE_NR_KINDS, sizeof(struct op_minute_step));
 }
 
 static const char *stack_name(const struct opd_stack *stack, const struct opd_resolved *frame)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What the programs in the kernel that read runtimes (*.bpf.h) share with opd: their maps, and the
+ * notes that they write before a sample (pipeline/drive/note_record.h).
+ *
+ *   map                 kind           key                        value
+ *   runtime_images      hash           struct opd_runtime_file    struct opd_runtime_image
+ *   runtime_processes   LRU hash       process                    struct opd_runtime_process
+ *   runtime_control     array, mapped  0                          struct opd_runtime_control
+ *
+ * opd fills runtime_images: which files have a runtime, and how it is read. The program finds the
+ * processes that run one by itself.
+ */
+#ifndef OPD_RUNTIMES_SHARED_H
+#define OPD_RUNTIMES_SHARED_H
+
+#include <linux/types.h>
+
+#define OPD_RUNTIME_IMAGES_MAX    256
+#define OPD_RUNTIME_PROCESSES_MAX 4096
+#define OPD_RUNTIME_FRAMES_MAX    250 /* of a stack */
+#define OPD_RUNTIME_THREADS_MAX   256 /* that are looked at for one that is not found by its key */
+#define OPD_RUNTIME_SEEN          4096 /* names that a CPU remembers to have written; a power of two */
+
+/* A file, as records of mappings name it. */
+struct opd_runtime_file {
+	__u64 inode;
+	__u32 device; /* major << 20 | minor */
+	__u32 spare;
+};
+
+/* Offsets in the structures of one version of Python: python.c says where they come from. */
+struct opd_python_layout {
+	__u32 key;                /* in _PyRuntime: the key of the thread state */
+	__u32 interpreters;       /* the list of interpreters; 0: not known */
+	__u32 threads;            /* in an interpreter: the list of threads */
+	__u32 next, thread_id;    /* in the state of a thread */
+	__u32 frame;              /* the innermost frame, or what has it: */
+	__u32 has_cframe, cframe; /* then the frame is in there */
+	__u32 frame_bytes; /* of a frame, as far as it is read */
+	__u32 code, previous, instruction, owner; /* in a frame */
+	__u32 owner_how;          /* OPD_PYTHON_OWNER_... */
+	__u32 instruction_how;    /* 0: an address; else an index, in units of so many bytes */
+	__u32 first_line, file, name, table, first_instruction; /* in a code object */
+	__u32 ascii, compact;     /* in a string: its characters */
+};
+
+#define OPD_PYTHON_OWNER_NONE  0 /* each frame has a loop of its own */
+#define OPD_PYTHON_OWNER_ENTRY 1 /* a byte: not 0 where a loop begins */
+#define OPD_PYTHON_OWNER_SHIM  2 /* a byte: from 3 on it is no function, and a loop ends before it */
+
+struct opd_runtime_image {
+	__u32 runtime; /* enum op_runtime (libop/stacks/runtime_name.h) */
+	__u32 number;  /* opd's own; names it in notes */
+	__u64 address; /* of the runtime's data, from where position 0 of the file is mapped */
+	struct opd_python_layout python;
+};
+
+struct opd_runtime_process {
+	struct opd_runtime_file file;
+	__u64 address; /* of the runtime's data */
+};
+
+struct opd_runtime_control {
+	/* Another number each time that opd has forgotten names: they are written again. */
+	__u32 generation;
+	__u32 spare;
+};
+
+/* How a reading of the frames ended. */
+enum opd_runtime_end {
+	OPD_RUNTIME_COMPLETE,
+	OPD_RUNTIME_NONE,  /* the thread runs no function of the runtime */
+	OPD_RUNTIME_FAULT, /* memory was not there, or is not as it should be */
+	OPD_RUNTIME_DEEP,  /* more frames than OPD_RUNTIME_FRAMES_MAX */
+	OPD_RUNTIME_NR_ENDS,
+};
+
+/* A frame: a function, where it was in it, and what tells a function from another in its place. */
+struct opd_runtime_frame {
+	__u64 code;
+	__u32 position;
+	__u32 check; /* the lowest bit: OPD_RUNTIME_IS_ENTRY; the others are a fingerprint */
+};
+
+#define OPD_RUNTIME_IS_ENTRY 1u /* it was called by native code: a loop of the interpreter ends here */
+
+/* OPD_NOTE_FRAMES: the innermost frame first. */
+struct opd_frames_note {
+	__u32 kind;
+	__u32 image; /* number */
+	__u32 end;   /* enum opd_runtime_end */
+	__u32 nr_frames;
+	struct opd_runtime_frame frames[];
+};
+
+#define OPD_RUNTIME_NAME_BYTES  256 /* at most; powers of two */
+#define OPD_RUNTIME_FILE_BYTES  512
+#define OPD_RUNTIME_TABLE_BYTES 4096
+
+/*
+ * OPD_NOTE_NAME: comes before the first stack with the function. The bytes of the name, of the file
+ * and of the table of lines stand behind each other.
+ */
+struct opd_name_note {
+	__u32 kind;
+	__u32 image;
+	__u64 code;
+	__u32 check;
+	__u32 first_line;
+	__u16 name_bytes, file_bytes, table_bytes;
+	__u8 name_width, file_width; /* bytes of a character: 1, 2 or 4; 0: ASCII */
+};
+
+#endif
