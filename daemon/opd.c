@@ -29,6 +29,7 @@
 #include "pipeline/resolve/proc_scan.h"
 #include "pipeline/stacks/helper_kinds.h"
 #include "pipeline/stacks/tables.h"
+#include "pipeline/waits/deep.h"
 #include "pipeline/waits/source.h"
 
 #define LOCK_WATCH_USEC        5000000
@@ -81,6 +82,11 @@ static void note_no_waits(struct opd *opd, const char *why)
 	snprintf(opd->status.no_waits, sizeof(opd->status.no_waits), "%s", why);
 }
 
+static void note_no_deep(struct opd *opd, const char *why)
+{
+	snprintf(opd->status.no_deep, sizeof(opd->status.no_deep), "%s", why);
+}
+
 static bool wants_stacks(const struct opd *opd)
 {
 	enum op_stack_mode mode = opd->setup.stacks.mode;
@@ -88,24 +94,37 @@ static bool wants_stacks(const struct opd *opd)
 	return mode == OP_STACKS_CONFIGURED ? opd->config.stacks : mode != OP_STACKS_OFF;
 }
 
-/* While opd has CAP_BPF. What cannot be is said, and opd profiles all the same. */
+/* Why a program that adds to stacks is not wanted; `key` turns it off. NULL: it is wanted. */
+static const char *why_unwanted(const struct opd *opd, bool is_on, const char *key)
+{
+	if (!is_on)
+		return key;
+	if (!opd->config.bpf)
+		return "Bpf=no";
+	return wants_stacks(opd) ? NULL : "no stacks are taken";
+}
+
+/*
+ * While opd has CAP_BPF. What cannot be is said, and opd profiles all the same. Deep stacks need
+ * less of the kernel than waits.
+ */
 static int init_wait_program(struct opd *opd)
 {
+	const char *no_waits = why_unwanted(opd, opd->config.waits, "Waits=no");
+	const char *no_deep = why_unwanted(opd, opd->config.deep_stack_budget, "DeepStackBudget=0");
 	struct op_text why = { 0 };
 	int err = 0;
 
-	if (!opd->config.waits)
-		note_no_waits(opd, "Waits=no");
-	else if (!opd->config.bpf)
-		note_no_waits(opd, "Bpf=no");
-	else if (!wants_stacks(opd))
-		note_no_waits(opd, "no stacks are taken");
-	else
-		opd->wants_waits = true;
-	if (opd->wants_waits)
-		err = opd_wait_program_load(&opd->wait_program, &why);
-	if (err)
-		note_no_waits(opd, why.data ? why.data : "no memory");
+	opd->wants_waits = !no_waits;
+	if (!no_waits && opd_wait_program_load(true, &opd->wait_program, &why) < 0)
+		no_waits = why.length ? op_text_get(&why) : "no memory";
+	note_no_waits(opd, no_waits ? no_waits : "");
+	op_text_free(&why);
+	if (!no_deep && !opd->wait_program)
+		err = opd_wait_program_load(false, &opd->wait_program, &why);
+	if (err < 0)
+		no_deep = why.length ? op_text_get(&why) : "no memory";
+	note_no_deep(opd, no_deep ? no_deep : "");
 	op_text_free(&why);
 	return 0;
 }
@@ -126,9 +145,10 @@ static void add_waits(struct opd *opd, struct op_event *events, size_t *nr_event
 		stack_bytes = (uint32_t)op_max_u64(stack_bytes, events[i].stack_bytes);
 	if (opd->wait_program && !stack_bytes) {
 		note_no_waits(opd, "no stacks are copied");
+		note_no_deep(opd, "no stacks are copied");
 		fini_wait_program(opd);
 	}
-	if (!opd->wait_program)
+	if (!opd->wait_program || !opd_wait_program_has_waits(opd->wait_program))
 		return;
 	op_event_make_waits(&event);
 	event.stack_bytes = stack_bytes;
@@ -266,9 +286,9 @@ static int init_waits(struct opd *opd)
 {
 	int err = 0;
 
-	if (opd->wants_waits && !opd->wait_program)
+	if (opd->wants_waits && *opd->status.no_waits)
 		op_log(OP_LOG_INFO, "no waits are sampled: %s", opd->status.no_waits);
-	if (opd->wait_program)
+	else if (opd->wait_program && opd_wait_program_has_waits(opd->wait_program))
 		err = opd_waits_new(&opd->pipeline, opd->wait_program, opd->config.wait_budget, &opd->pipeline.waits);
 	return err ? opd_fail("no memory") : 0;
 }
@@ -277,6 +297,31 @@ static void fini_waits(struct opd *opd)
 {
 	opd_waits_free(opd->pipeline.waits);
 	opd->pipeline.waits = NULL;
+}
+
+static bool has_stacks(const struct opd_capture *capture)
+{
+	for (size_t i = 0; i < capture->nr_opened; i++)
+		if (capture->events[i].role == OP_EVENT_STACKS)
+			return true;
+	return false;
+}
+
+static int init_deep(struct opd *opd)
+{
+	int err = 0;
+
+	if (!*opd->status.no_deep && !has_stacks(&opd->pipeline.capture))
+		note_no_deep(opd, "there is no event STACKS");
+	if (!*opd->status.no_deep)
+		err = opd_deep_new(&opd->pipeline, opd->wait_program, opd->config.deep_stack_budget, &opd->pipeline.deep);
+	return err ? opd_fail("no memory") : 0;
+}
+
+static void fini_deep(struct opd *opd)
+{
+	opd_deep_free(opd->pipeline.deep);
+	opd->pipeline.deep = NULL;
 }
 
 /* The side band is open and reports changes from now on. What was there before is in /proc. */
@@ -601,6 +646,7 @@ static const struct {
 	{ "tables", init_tables, fini_tables },
 	{ "pipeline", init_pipeline, fini_pipeline },
 	{ "waits", init_waits, fini_waits },
+	{ "deep", init_deep, fini_deep },
 	{ "processes", init_processes, NULL },
 	{ "sync", init_sync, fini_sync },
 	{ "service", init_service, fini_service },

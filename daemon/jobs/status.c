@@ -10,6 +10,7 @@
 #include "pipeline/ledger/event_sums.h"
 #include "pipeline/stacks/state.h"
 #include "pipeline/stacks/tables.h"
+#include "pipeline/waits/deep.h"
 #include "pipeline/waits/source.h"
 
 static uint64_t rss_bytes(void)
@@ -178,6 +179,8 @@ static void fill_status(struct opd_recording *recording, const struct op_config 
 	fill_tables(pipeline, status);
 	if (pipeline->waits)
 		status->wait_quantum_ns = opd_waits_sum(pipeline->waits, &status->waits);
+	if (pipeline->deep)
+		opd_deep_sum(pipeline->deep, status->deep);
 	fill_rings(recording, config, status);
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }

@@ -171,6 +171,7 @@ static const struct row rows[] = {
 	{ "Stacks", "yes", parse_bool, FIELD(stacks), 0, 1, AT_START },
 	{ "StackRate", "99", parse_number, FIELD(stack_rate_hz), 1, OP_STACK_RATE_MAX, AT_START },
 	{ "StackBytes", "8K", parse_bytes, FIELD(stack_bytes), 0, OP_STACK_BYTES_MAX, AT_START },
+	{ "DeepStackBudget", "4M", parse_bytes, FIELD(deep_stack_budget), 0, 1024 * MIB, AT_START },
 	{ "StackRingMaxUse", "64M", parse_bytes, FIELD(stack_ring_max_use), 0, UINT64_MAX, AT_START },
 	{ "Bpf", "yes", parse_bool, FIELD(bpf), 0, 1, AT_START },
 	{ "Waits", "yes", parse_bool, FIELD(waits), 0, 1, AT_START },

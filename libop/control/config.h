@@ -44,6 +44,7 @@ struct op_config {
 	uint64_t stacks;	      /* Stacks=, 0 or 1 */
 	uint64_t stack_rate_hz;	      /* StackRate= */
 	uint64_t stack_bytes;	      /* StackBytes=, 0: no copy */
+	uint64_t deep_stack_budget;   /* DeepStackBudget=, bytes in a second; 0: no deep copies */
 	uint64_t stack_ring_max_use;  /* StackRingMaxUse=, bytes of the rings of all CPUs */
 	uint64_t bpf;		      /* Bpf=, 0 or 1 */
 	uint64_t waits;		      /* Waits=, 0 or 1 */

@@ -39,6 +39,9 @@ void opd_cpu_close_rings(struct opd_cpu *cpu, size_t nr_events)
 		close_task_fds(&cpu->events[e].more);
 	}
 	close_task_fds(&cpu->tracking);
+	if (cpu->notes_id)
+		close(cpu->notes_fd);
+	cpu->notes_id = 0;
 	op_ring_pair_close(&cpu->pair);
 	if (opd_cpu_has_stack_pair(cpu))
 		op_ring_pair_close(&cpu->stack_pair);

@@ -114,6 +114,9 @@ struct opd_cpu {
 	 */
 	struct op_ring_pair stack_pair;
 	struct opd_memory_rings memory;
+	/* the event of notes about samples of STACKS, in the same ring; notes_id 0: there is none */
+	int notes_fd;
+	uint64_t notes_id;
 	int sideband_fd;
 	struct opd_task_fds tracking; /* events of tasks that write to the side band */
 	struct op_ring sideband;

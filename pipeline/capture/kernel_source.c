@@ -75,7 +75,7 @@ static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
 
 static rlim_t nr_descriptors(size_t nr_cpus, size_t nr_events)
 {
-	return nr_cpus * (5 + nr_events) + SPARE_DESCRIPTORS; /* two pairs and the side band */
+	return nr_cpus * (6 + nr_events) + SPARE_DESCRIPTORS; /* two pairs, the side band, and notes */
 }
 
 int opd_capture_raise_descriptors(uint64_t need, uint64_t *ret_limit)
@@ -264,19 +264,6 @@ static bool refuses_without_cgroup(struct opd_capture *capture, const struct op_
 	return fd < 0;
 }
 
-/* Samples are worth more than what the program adds: opd takes them without it. */
-static void attach_program(const struct opd_capture *capture, const struct op_event *kind, const struct opd_event *event)
-{
-	static struct op_rate rate;
-	int err;
-
-	if (!capture->has_program || kind->role != OP_EVENT_STACKS || event->fd < 0)
-		return;
-	err = op_sys_ioctl(event->fd, PERF_EVENT_IOC_SET_BPF, (void *)(intptr_t)capture->program_fd);
-	if (err < 0)
-		op_log_failure(&rate, op_now_ns(), "attaching the BPF program to STACKS", err);
-}
-
 static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t index, char **ret_why)
 {
 	const struct op_event *wanted = &capture->events[index];
@@ -298,8 +285,6 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 		err = op_ring_pair_attach(opd_cpu_pair_of(cpu, wanted), event->fd);
 	if (err)
 		explain(ret_why, "%s on CPU %u: cannot direct samples to the ring: %s", wanted->name, cpu->cpu, strerror(-err));
-	else
-		attach_program(capture, wanted, event);
 	return err;
 }
 
@@ -358,6 +343,50 @@ static int open_events(struct opd_capture *capture, struct opd_cpu *cpu, char **
 	return err;
 }
 
+/* Attached last to the ring of STACKS: drive/notes.h says why. */
+static int open_notes(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_event *stacks)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.size = sizeof(attr),
+		.sample_type = OP_SAMPLE_TYPE | PERF_SAMPLE_RAW,
+		.sample_period = 1,
+	};
+	int fd = opd_capture_open_event(capture, &attr, -1, (int)cpu->cpu), err;
+	uint64_t id;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_ioctl(fd, PERF_EVENT_IOC_ID, &id);
+	if (!err)
+		err = op_ring_pair_attach(opd_cpu_pair_of(cpu, stacks), fd);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	cpu->notes_fd = fd;
+	cpu->notes_id = id;
+	return 0;
+}
+
+/* Samples are worth more than what the program adds: opd takes them without it. */
+static void run_program(struct opd_capture *capture, struct opd_cpu *cpu)
+{
+	static struct op_rate rate;
+	int err = 0;
+
+	for (size_t i = 0; capture->has_program && i < capture->nr_opened && !err; i++) {
+		if (capture->events[i].role != OP_EVENT_STACKS || cpu->events[i].fd < 0)
+			continue;
+		err = open_notes(capture, cpu, &capture->events[i]);
+		if (!err)
+			err = op_sys_ioctl(cpu->events[i].fd, PERF_EVENT_IOC_SET_BPF, (void *)(intptr_t)capture->program_fd);
+	}
+	if (err < 0)
+		op_log_failure(&rate, op_now_ns(), "attaching the BPF program to STACKS", err);
+}
+
 static int enable_event(const struct opd_event *event, unsigned long request)
 {
 	int err = event->fd >= 0 ? op_sys_ioctl(event->fd, request, NULL) : 0;
@@ -412,8 +441,11 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, bool *ret_
 	if (err)
 		return err;
 	err = open_events(capture, cpu, ret_why);
-	if (err || !capture->enabled)
+	if (err)
 		return err;
+	run_program(capture, cpu);
+	if (!capture->enabled)
+		return 0;
 	return enable_cpu(capture, cpu, true);
 }
 
@@ -647,6 +679,6 @@ void opd_capture_run_before_stacks(struct opd_capture *capture, int program_fd)
 	capture->has_program = true;
 	capture->program_fd = program_fd;
 	for (size_t c = 0; c < capture->nr_cpus; c++)
-		for (size_t e = 0; e < capture->nr_opened; e++)
-			attach_program(capture, &capture->events[e], &capture->cpus[c].events[e]);
+		if (capture->cpus[c].online)
+			run_program(capture, &capture->cpus[c]);
 }

@@ -47,7 +47,8 @@ int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_M
  * From now on a BPF program of the type perf_event runs before each sample of STACKS is written,
  * also on CPUs that come later. An event has one program at most. Where the kernel refuses, a line
  * in the log says so, and samples are taken without it. The descriptor stays the caller's, and is
- * open as long as the capture. No rights are needed.
+ * open as long as the capture. What the program writes goes to the event of notes of the CPU
+ * (cpu_rings.h), into the ring of STACKS. The rights to open events are enough.
  */
 void opd_capture_run_before_stacks(struct opd_capture *capture, int program_fd) OP_NONNULL;
 

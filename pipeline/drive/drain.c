@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "pipeline/drive/attribute.h"
+#include "pipeline/drive/notes.h"
 #include "pipeline/drive/sources.h"
 #include "pipeline/drive/stack_records.h"
 
@@ -160,11 +161,16 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	int err;
 
 	end_repeat(pipeline);
+	sample->cpu = cpu->cpu;
+	if (op_unlikely(cpu->notes_id && sample->id == cpu->notes_id)) {
+		if (pipeline->notes)
+			opd_notes_take(pipeline->notes, header, sample);
+		return;
+	}
 	if (!event) {
 		lose_undecodable(pipeline, cpu, header);
 		return;
 	}
-	sample->cpu = cpu->cpu;
 	if (op_unlikely(sample->id != event->id))
 		correct_time(pipeline, sample);
 	note_late(cpu, sample);

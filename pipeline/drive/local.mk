@@ -5,6 +5,8 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/drive/drain.c pipeline/drive/drain.h \
 	pipeline/drive/ibs_sample.c pipeline/drive/ibs_sample.h \
 	pipeline/drive/loop.c pipeline/drive/loop.h \
+	pipeline/drive/note_record.h \
+	pipeline/drive/notes.c pipeline/drive/notes.h \
 	pipeline/drive/pipeline.c pipeline/drive/pipeline.h \
 	pipeline/drive/record_source.h \
 	pipeline/drive/sources.c pipeline/drive/sources.h \

@@ -38,6 +38,8 @@ struct opd_repeat {
 	uint32_t nr;             /* repetitions that are not in the resolver's counts yet */
 };
 
+struct opd_deep;
+struct opd_notes;
 struct opd_stacks;
 struct opd_tables;
 struct opd_waits;
@@ -59,6 +61,8 @@ struct opd_pipeline {
 	struct opd_arcs arcs; /* callers of the last sample */
 	struct opd_stacks *stacks; /* NULL: no event has stacks */
 	struct opd_waits *waits; /* the caller's, one of the sources; NULL: waits are not sampled */
+	struct opd_deep *deep; /* the caller's, one of the sources; NULL: there are no deep copies */
+	struct opd_notes *notes; /* the caller's; NULL: no program adds to samples */
 	struct opd_record_sources sources; /* beside those that every pipeline has */
 };
 

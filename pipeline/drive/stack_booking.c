@@ -146,6 +146,21 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 	}
 }
 
+/* By how much the copy was too short, where the size of the stack is known. */
+static void note_cut(const struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of,
+		     const struct op_stack_record *record)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	struct opd_stacks_counts *counts = &stacks->counts;
+	uint64_t nr_missing = taken->stack_distance - op_min_u64(record->nr_stack_bytes, taken->stack_distance);
+
+	if (stacks->walk.stack.end != OP_STACK_END_cut || !nr_missing || !is_wanted(pipeline, of))
+		return;
+	counts->nr_cut++;
+	counts->cut_bytes += nr_missing;
+	counts->cut_most_bytes = op_max_u64(counts->cut_most_bytes, nr_missing);
+}
+
 bool opd_stack_try(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_chain *later_chain,
 		   bool may_wait)
 {
@@ -164,6 +179,7 @@ bool opd_stack_try(struct opd_pipeline *pipeline, const struct opd_stack_sample 
 		opd_stack_lose(pipeline, taken, err);
 		return true;
 	}
+	note_cut(pipeline, taken, &of, &record);
 	opd_stack_book(pipeline, taken, &of, &stacks->walk.stack);
 	if (op_unlikely(taken->nr_calls))
 		count_calls(pipeline, taken, &of);

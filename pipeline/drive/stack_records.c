@@ -5,6 +5,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/process/stop.h"
+#include "pipeline/drive/notes.h"
 #include "pipeline/drive/stack_booking.h"
 
 #define BLOCK_MS 100 /* in one wait for a table */
@@ -64,6 +65,19 @@ static void add_calls_of_stacks(const struct opd_pipeline *pipeline, struct opd_
 	}
 }
 
+void opd_stack_records_join(struct opd_pipeline *pipeline, struct opd_stack_sample *taken)
+{
+	const struct opd_capture *capture = &pipeline->capture;
+	const struct op_stack_layout layout = {
+		.sample_type = opd_capture_sample_type(capture, &capture->events[taken->event]),
+		.registers = pipeline->stacks->registers,
+		.machine = pipeline->stacks->machine,
+	};
+
+	if (pipeline->notes)
+		opd_notes_join(pipeline->notes, &layout, taken);
+}
+
 void opd_stack_records_take_record(void *host, const struct opd_record *record)
 {
 	struct opd_pipeline *pipeline = host;
@@ -84,6 +98,7 @@ void opd_stack_records_take_record(void *host, const struct opd_record *record)
 			taken.calls_account = record->account;
 		}
 	}
+	opd_stack_records_join(pipeline, &taken);
 	opd_stack_records_take(pipeline, &taken);
 }
 

@@ -19,6 +19,9 @@
 /* Takes the stack of a sample. */
 void opd_stack_records_take(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken) OP_NONNULL;
 
+/* Gives a sample that is in its ring what its notes say (notes.h), before it is taken. */
+void opd_stack_records_join(struct opd_pipeline *pipeline, struct opd_stack_sample *taken) OP_NONNULL;
+
 /* Takes a PERF_RECORD_CALLCHAIN_DEFERRED: the samples that waited for it go on. */
 void opd_stack_records_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header) OP_NONNULL;
 

@@ -30,6 +30,7 @@ struct opd_stack_sample {
 	uint64_t weight; /* of its stack, in the unit of the event */
 	enum op_wait_state state; /* of a wait */
 	bool goes_on; /* as in struct opd_stack */
+	uint32_t stack_distance; /* from its stack pointer to the top of the stack; 0: unknown */
 	/*
 	 * The functions of a runtime that its thread ran; NULL: none is known. The queue has a copy
 	 * of its own.

@@ -19,6 +19,7 @@ struct opd_stacks_stop {
 struct opd_stacks_counts {
 	uint64_t nr_walks, nr_frames, walk_ns; /* walks that were begun again count again */
 	uint64_t nr_waited, nr_queue_full, nr_not_stored;
+	uint64_t nr_cut, cut_bytes, cut_most_bytes; /* copies that were too short by a known size */
 };
 
 struct opd_stacks {

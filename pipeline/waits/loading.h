@@ -13,12 +13,15 @@
 #define OPD_WAITS_LINUX_MINOR 1
 
 #define OPD_WAITS_SOCKET_FD  3
+#define OPD_WAITS_NONE "--no-waits" /* the argument of opd-waits that leaves the programs at switches out */
 #define OPD_WAITS_WORDS_MAX  240u
 
 enum opd_waits_piece {
 	OPD_WAITS_CONTROL, /* maps of shared.h */
 	OPD_WAITS_CPUS,
 	OPD_WAITS_OUTPUT,
+	OPD_WAITS_NOTES,
+	OPD_WAITS_DEEP_CPUS,
 	OPD_WAITS_KICK,     /* of one CPU: `index` */
 	OPD_WAITS_LINK,     /* keeps a program attached */
 	OPD_WAITS_ITERATOR, /* the link of the iterator */

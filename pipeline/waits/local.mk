@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The program in the kernel is built where clang and libbpf are; the rest is always there.
 pipeline_libpipeline_a_SOURCES += \
+	pipeline/waits/deep.c pipeline/waits/deep.h \
 	pipeline/waits/loading.h \
 	pipeline/waits/open.c pipeline/waits/open.h \
 	pipeline/waits/program.c pipeline/waits/program.h \
@@ -10,7 +11,8 @@ EXTRA_DIST += pipeline/waits/README.md pipeline/waits/program.bpf.c
 if HAVE_BPF
 CLEANFILES += pipeline/waits/program.bpf.o
 # The include directories of this machine's C library: clang does not look there for BPF.
-pipeline/waits/program.bpf.o: $(srcdir)/pipeline/waits/program.bpf.c $(srcdir)/pipeline/waits/shared.h
+pipeline/waits/program.bpf.o: $(srcdir)/pipeline/waits/program.bpf.c $(srcdir)/pipeline/waits/shared.h \
+		$(srcdir)/pipeline/drive/note_record.h
 	$(AM_V_GEN)$(MKDIR_P) pipeline/waits && $(CLANG) -O2 -g -Wall -Werror -target bpf -mcpu=v3 $(BPF_CPPFLAGS) \
 		-fdebug-prefix-map=$(abs_srcdir)=. -I$(srcdir) -c $(srcdir)/pipeline/waits/program.bpf.c -o $@
 endif

@@ -78,12 +78,30 @@ struct css_set {
 	struct cgroup_subsys_state *subsys[1];
 };
 
+struct mm_struct {
+	unsigned long start_stack;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+};
+#else
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+#endif
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
 	int pid, tgid;
 	struct css_set *cgroups;
+	struct mm_struct *mm;
+	struct thread_struct thread;
 	unsigned int in_iowait : 1;
 	unsigned int frozen : 1;
 };
@@ -161,14 +179,160 @@ struct {
 	__array(values, struct kick);
 } kicks SEC(".maps");
 
-/* ---- which waits are recorded ---- */
-
 static __always_inline struct opd_wait_control *get_control(void)
 {
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&control, &zero);
 }
+
+/* ---- deep stacks ---- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} notes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct opd_deep_cpu);
+} deep_cpus SEC(".maps");
+
+struct stack_note {
+	struct opd_stack_note head;
+	__u8 bytes[OPD_DEEP_CHUNK];
+	__u32 is_busy; /* a sample that interrupts a record of WAIT has no notes */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_note);
+} stack_notes SEC(".maps");
+
+static __always_inline __u64 stack_pointer(struct task_struct *task)
+{
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(registers, sp);
+#else
+	return BPF_CORE_READ(registers, user_regs.sp);
+#endif
+}
+
+/*
+ * From the stack pointer to the top of the stack: the kernel knows where that of a main thread
+ * begins, and the C library puts the block of a thread on top of its stack. 0: another stack, of
+ * signals or coroutines. A program can set both, and so choose how much of its memory is copied.
+ */
+static __always_inline __u32 distance_to_top(struct task_struct *task, struct mm_struct *mm, __u64 sp)
+{
+	__u64 top;
+
+	if (task->pid == task->tgid)
+		top = BPF_CORE_READ(mm, start_stack);
+	else
+#if defined(__TARGET_ARCH_x86)
+		top = BPF_CORE_READ(task, thread.fsbase);
+#else
+		top = BPF_CORE_READ(task, thread.uw.tp_value);
+#endif
+	return top > sp && top - sp < OPD_DEEP_DISTANCE_MAX ? top - sp : 0;
+}
+
+static __always_inline bool take_bytes(struct opd_deep_cpu *cpu, const struct opd_wait_control *wanted, __u32 nr_bytes)
+{
+	if (cpu->round != wanted->deep_round) {
+		cpu->round = wanted->deep_round;
+		cpu->nr_left = wanted->deep_grant;
+	}
+	if (cpu->nr_left < nr_bytes)
+		return false;
+	cpu->nr_left -= nr_bytes;
+	return true;
+}
+
+/* Writes the bytes from `from` to `end` of the stack, or at least how large the stack is. */
+static __always_inline void write_notes(void *context, struct opd_deep_cpu *cpu, struct stack_note *note, __u32 from, __u32 end)
+{
+	__u32 at = from;
+	bool is_lost = false;
+
+	for (__u32 i = 0; i < OPD_DEEP_STACK_MAX / OPD_DEEP_CHUNK + 1; i++) {
+		__u32 nr = end - at;
+
+		if (nr > OPD_DEEP_CHUNK)
+			nr = OPD_DEEP_CHUNK;
+		if (nr && bpf_probe_read_user(note->bytes, nr, (void *)(note->head.sp + at)))
+			nr = 0;
+		if (!nr && i)
+			break;
+		note->head.offset = at;
+		note->head.nr_bytes = nr;
+		if (bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, note, sizeof(note->head) + nr)) {
+			is_lost = true;
+			break;
+		}
+		at += nr;
+		if (!nr || at >= end)
+			break;
+	}
+	cpu->bytes += at - from;
+	if (from == end)
+		return;
+	if (is_lost)
+		cpu->lost++;
+	else if (at == from)
+		cpu->unread++;
+	else
+		cpu->copied++;
+}
+
+/* The rest of a stack that is larger than what the kernel copies. */
+static __always_inline void deep_copy(void *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct opd_wait_control *wanted = get_control();
+	__u32 number = bpf_get_smp_processor_id(), from, end;
+	struct opd_deep_cpu *cpu = bpf_map_lookup_elem(&deep_cpus, &number);
+	struct stack_note *note = bpf_map_lookup_elem(&stack_notes, &number);
+	struct mm_struct *mm = task->mm;
+
+	if (!wanted || !cpu || !note || !mm || note->is_busy || task->flags & PF_KTHREAD || !wanted->stack_bytes)
+		return;
+	from = wanted->stack_bytes;
+	cpu->samples++;
+	note->head.kind = OPD_NOTE_STACK;
+	note->head.sp = stack_pointer(task);
+	note->head.distance = distance_to_top(task, mm, note->head.sp);
+	end = note->head.distance + OPD_DEEP_SLACK;
+	if (end <= from || from >= OPD_DEEP_STACK_MAX)
+		return;
+	cpu->deep++;
+	if (end > OPD_DEEP_STACK_MAX && bpf_get_prandom_u32() & OPD_DEEP_PASS_MASK) {
+		cpu->passed++;
+		end = from;
+	} else {
+		if (end > OPD_DEEP_STACK_MAX)
+			end = OPD_DEEP_STACK_MAX;
+		if (!take_bytes(cpu, wanted, end - from)) {
+			cpu->denied++;
+			end = from;
+		}
+	}
+	note->is_busy = 1;
+	write_notes(context, cpu, note, from, end);
+	note->is_busy = 0;
+}
+
+/* ---- which waits are recorded ---- */
 
 static __always_inline struct opd_wait_cpu *get_cpu(void)
 {
@@ -389,7 +553,10 @@ static __always_inline void write_due(void *context)
 	if (cpu->due != (__u32)task->pid) {
 		cpu->lost_late++;
 		lose(cpu, task);
-	} else if (bpf_perf_event_output(context, &output, BPF_F_CURRENT_CPU, &cpu->record, sizeof(cpu->record))) {
+		return;
+	}
+	deep_copy(context);
+	if (bpf_perf_event_output(context, &output, BPF_F_CURRENT_CPU, &cpu->record, sizeof(cpu->record))) {
 		cpu->lost_full++;
 		lose(cpu, task);
 	} else {
@@ -537,5 +704,6 @@ int waiting(struct bpf_iter__task *context)
 SEC("perf_event")
 int on_sample(void *ctx)
 {
+	deep_copy(ctx);
 	return 1;
 }

@@ -32,10 +32,11 @@ struct kicks {
 struct opd_wait_program {
 	struct opd_wait_control *control;
 	const struct opd_wait_cpu *cpus;
-	uint32_t nr_cpus;
+	const struct opd_deep_cpu *deep_cpus;
+	uint32_t nr_cpus, nr_kicks;
 	struct kicks *kicks;
 	size_t kicks_capacity;
-	int control_fd, cpus_fd, output_fd, iterator_fd, sample_fd;
+	int control_fd, cpus_fd, output_fd, iterator_fd, sample_fd, notes_fd, deep_fd;
 	int link_fds[LINKS_MAX];
 	size_t nr_links;
 };
@@ -45,11 +46,24 @@ static size_t page_bytes(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static size_t bytes_of_cpus(uint32_t nr_cpus)
+static size_t whole_pages(size_t nr_bytes)
 {
 	size_t page = page_bytes();
 
-	return (nr_cpus * sizeof(struct opd_wait_cpu) + page - 1) / page * page;
+	return (nr_bytes + page - 1) / page * page;
+}
+
+/* The element of an array that is mapped is a multiple of 8 bytes. */
+static_assert(sizeof(struct opd_wait_cpu) % 8 == 0 && sizeof(struct opd_deep_cpu) % 8 == 0, "maps");
+
+static size_t bytes_of_cpus(uint32_t nr_cpus)
+{
+	return whole_pages(nr_cpus * sizeof(struct opd_wait_cpu));
+}
+
+static size_t bytes_of_deep_cpus(uint32_t nr_cpus)
+{
+	return whole_pages(nr_cpus * sizeof(struct opd_deep_cpu));
 }
 
 /* ---- what opd-waits sends ---- */
@@ -73,7 +87,7 @@ static int map_kick(struct opd_wait_program *program, uint32_t cpu, int fd)
 	}
 	kicks = &program->kicks[cpu];
 	*kicks = (struct kicks){ .consumed = consumed, .produced = produced };
-	program->nr_cpus = cpu + 1;
+	program->nr_kicks = cpu + 1;
 	return 0;
 }
 
@@ -93,8 +107,10 @@ static int take_piece(struct opd_wait_program *program, struct opd_waits_message
 		op_text_printf(why, "%s", message->words);
 		return -ENOTSUP;
 	}
-	if (message->piece == OPD_WAITS_DONE)
+	if (message->piece == OPD_WAITS_DONE) {
+		program->nr_cpus = message->index;
 		return 1;
+	}
 	if (*fd < 0)
 		return -EBADMSG;
 	switch (message->piece) {
@@ -107,6 +123,12 @@ static int take_piece(struct opd_wait_program *program, struct opd_waits_message
 	case OPD_WAITS_OUTPUT:
 		keep(&program->output_fd, fd);
 		return 0;
+	case OPD_WAITS_NOTES:
+		keep(&program->notes_fd, fd);
+		return 0;
+	case OPD_WAITS_DEEP_CPUS:
+		keep(&program->deep_fd, fd);
+		return 0;
 	case OPD_WAITS_ITERATOR:
 		keep(&program->iterator_fd, fd);
 		return 0;
@@ -114,7 +136,7 @@ static int take_piece(struct opd_wait_program *program, struct opd_waits_message
 		keep(&program->sample_fd, fd);
 		return 0;
 	case OPD_WAITS_KICK:
-		return message->index == program->nr_cpus ? map_kick(program, message->index, *fd) : -EBADMSG;
+		return message->index == program->nr_kicks ? map_kick(program, message->index, *fd) : -EBADMSG;
 	case OPD_WAITS_LINK:
 		if (program->nr_links == LINKS_MAX)
 			return -EBADMSG;
@@ -142,21 +164,33 @@ static int take_pieces(struct opd_wait_program *program, int socket_fd, struct o
 	return result < 0 ? result : 0;
 }
 
+/* All descriptors have come. Those of waits are there all, or none is. */
+static bool is_whole(const struct opd_wait_program *program)
+{
+	bool with_waits = program->iterator_fd >= 0;
+
+	return program->nr_cpus && program->nr_cpus <= CPUS_MAX && program->nr_kicks == (with_waits ? program->nr_cpus : 0) &&
+	       program->control_fd >= 0 && program->cpus_fd >= 0 && program->output_fd >= 0 && program->sample_fd >= 0 &&
+	       program->notes_fd >= 0 && program->deep_fd >= 0;
+}
+
 static int map_maps(struct opd_wait_program *program)
 {
-	void *map;
-	int err = program->nr_cpus && program->output_fd >= 0 && program->iterator_fd >= 0 && program->sample_fd >= 0 ?
-			  0 :
-			  -EBADMSG;
+	void *control, *cpus, *deep_cpus;
+	int err = is_whole(program) ? 0 : -EBADMSG;
 
 	if (!err)
-		err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->control_fd, 0, &map);
+		err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->control_fd, 0, &control);
 	if (err)
 		return err;
-	program->control = map;
-	err = op_sys_mmap(NULL, bytes_of_cpus(program->nr_cpus), PROT_READ, MAP_SHARED, program->cpus_fd, 0, &map);
+	program->control = control;
+	err = op_sys_mmap(NULL, bytes_of_cpus(program->nr_cpus), PROT_READ, MAP_SHARED, program->cpus_fd, 0, &cpus);
+	if (err)
+		return err;
+	program->cpus = cpus;
+	err = op_sys_mmap(NULL, bytes_of_deep_cpus(program->nr_cpus), PROT_READ, MAP_SHARED, program->deep_fd, 0, &deep_cpus);
 	if (!err)
-		program->cpus = map;
+		program->deep_cpus = deep_cpus;
 	return err;
 }
 
@@ -169,9 +203,10 @@ static const char *program_path(void)
 	return other && *other ? other : PROGRAM;
 }
 
-static _Noreturn void run_program(int socket_fd)
+static _Noreturn void run_program(int socket_fd, bool with_waits)
 {
-	char *arguments[] = { (char[]){ "opd-waits" }, NULL }, *environment[] = { NULL };
+	char *arguments[] = { (char[]){ "opd-waits" }, with_waits ? NULL : (char[]){ OPD_WAITS_NONE }, NULL };
+	char *environment[] = { NULL };
 
 	if (dup2(socket_fd, OPD_WAITS_SOCKET_FD) >= 0) {
 		closefrom(OPD_WAITS_SOCKET_FD + 1);
@@ -180,7 +215,7 @@ static _Noreturn void run_program(int socket_fd)
 	_exit(127);
 }
 
-static int start(int *ret_fd, pid_t *ret_pid)
+static int start(bool with_waits, int *ret_fd, pid_t *ret_pid)
 {
 	const struct timeval longest = { .tv_sec = ANSWER_SECONDS };
 	int fds[2];
@@ -192,7 +227,7 @@ static int start(int *ret_fd, pid_t *ret_pid)
 	else
 		*ret_pid = fork();
 	if (!*ret_pid)
-		run_program(fds[1]);
+		run_program(fds[1], with_waits);
 	close(fds[1]);
 	if (*ret_pid < 0) {
 		close(fds[0]);
@@ -215,12 +250,12 @@ static void explain(int err, struct op_text *why)
 }
 
 /* Runs opd-waits to its end. 0; -errno, and `why` may have the reason. */
-static int take_all(struct opd_wait_program *program, struct op_text *why)
+static int take_all(struct opd_wait_program *program, bool with_waits, struct op_text *why)
 {
 	int socket_fd = -1, err;
 	pid_t pid = -1;
 
-	err = start(&socket_fd, &pid);
+	err = start(with_waits, &socket_fd, &pid);
 	if (err)
 		return err;
 	err = take_pieces(program, socket_fd, why);
@@ -232,7 +267,7 @@ static int take_all(struct opd_wait_program *program, struct op_text *why)
 	return err ? err : map_maps(program);
 }
 
-int opd_wait_program_load(struct opd_wait_program **ret_program, struct op_text *why)
+int opd_wait_program_load(bool with_waits, struct opd_wait_program **ret_program, struct op_text *why)
 {
 	struct opd_wait_program *program = calloc(1, sizeof(*program));
 	int err;
@@ -240,7 +275,8 @@ int opd_wait_program_load(struct opd_wait_program **ret_program, struct op_text 
 	if (!program)
 		return -ENOMEM;
 	program->control_fd = program->cpus_fd = program->output_fd = program->iterator_fd = program->sample_fd = -1;
-	err = take_all(program, why);
+	program->notes_fd = program->deep_fd = -1;
+	err = take_all(program, with_waits, why);
 	if (err) {
 		explain(err, why);
 		opd_wait_program_free(program);
@@ -262,7 +298,7 @@ void opd_wait_program_free(struct opd_wait_program *program)
 		return;
 	for (size_t i = 0; i < program->nr_links; i++)
 		close(program->link_fds[i]);
-	for (uint32_t i = 0; i < program->nr_cpus; i++) {
+	for (uint32_t i = 0; i < program->nr_kicks; i++) {
 		op_sys_munmap(program->kicks[i].consumed, page_bytes());
 		op_sys_munmap((void *)(uintptr_t)program->kicks[i].produced, page_bytes());
 	}
@@ -270,11 +306,15 @@ void opd_wait_program_free(struct opd_wait_program *program)
 		op_sys_munmap(program->control, page_bytes());
 	if (program->cpus)
 		op_sys_munmap((void *)(uintptr_t)program->cpus, bytes_of_cpus(program->nr_cpus));
+	if (program->deep_cpus)
+		op_sys_munmap((void *)(uintptr_t)program->deep_cpus, bytes_of_deep_cpus(program->nr_cpus));
 	close_fd(program->control_fd);
 	close_fd(program->cpus_fd);
 	close_fd(program->output_fd);
 	close_fd(program->iterator_fd);
 	close_fd(program->sample_fd);
+	close_fd(program->notes_fd);
+	close_fd(program->deep_fd);
 	free(program->kicks);
 	free(program);
 }
@@ -291,26 +331,42 @@ const struct opd_wait_cpu *opd_wait_program_cpu(const struct opd_wait_program *p
 	return cpu < program->nr_cpus ? &program->cpus[cpu] : NULL;
 }
 
+bool opd_wait_program_has_waits(const struct opd_wait_program *program)
+{
+	return program->iterator_fd >= 0;
+}
+
 int opd_wait_program_of_samples(const struct opd_wait_program *program)
 {
 	return program->sample_fd;
 }
 
-int opd_wait_program_direct(struct opd_wait_program *program, uint32_t cpu, int event_fd)
+const struct opd_deep_cpu *opd_wait_program_deep_cpu(const struct opd_wait_program *program, uint32_t cpu)
+{
+	return cpu < program->nr_cpus ? &program->deep_cpus[cpu] : NULL;
+}
+
+static int direct(int map_fd, uint32_t cpu, int event_fd)
 {
 	uint32_t value = (uint32_t)event_fd;
-	union bpf_attr attr = {
-		.map_fd = (uint32_t)program->output_fd,
-		.key = (uintptr_t)&cpu,
-		.value = (uintptr_t)&value,
-	};
+	union bpf_attr attr = { .map_fd = (uint32_t)map_fd, .key = (uintptr_t)&cpu, .value = (uintptr_t)&value };
 
 	return op_sys_bpf(BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr));
 }
 
+int opd_wait_program_direct(struct opd_wait_program *program, uint32_t cpu, int event_fd)
+{
+	return direct(program->output_fd, cpu, event_fd);
+}
+
+int opd_wait_program_direct_notes(struct opd_wait_program *program, uint32_t cpu, int event_fd)
+{
+	return direct(program->notes_fd, cpu, event_fd);
+}
+
 void opd_wait_program_take_kicks(struct opd_wait_program *program)
 {
-	for (uint32_t i = 0; i < program->nr_cpus; i++) {
+	for (uint32_t i = 0; i < program->nr_kicks; i++) {
 		struct kicks *kicks = &program->kicks[i];
 		uint64_t produced = op_load_acquire(kicks->produced);
 

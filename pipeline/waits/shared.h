@@ -9,6 +9,8 @@
  *   cpus              array, mapped      CPU         struct opd_wait_cpu, which that CPU writes
  *   output            perf event array   CPU         the event WAIT of that CPU
  *   kicks             array of rings     CPU         a BPF ring buffer: program.bpf.c says why
+ *   notes             perf event array   CPU         the event of notes of that CPU
+ *   deep_cpus         array, mapped      CPU         struct opd_deep_cpu, which that CPU writes
  *
  * opd may read a value while its CPU writes it: each number is whole, and its sums agree to within
  * one switch.
@@ -17,6 +19,8 @@
 #define OPD_WAITS_SHARED_H
 
 #include <linux/types.h>
+
+#include "pipeline/drive/note_record.h"
 
 /* States of a thread that does not run: enum op_wait_state (libop/session/wait_states.h). */
 #define OPD_WAIT_BLOCKED	 1
@@ -39,6 +43,9 @@ struct opd_wait_control {
 	 * leave room for others when opd comes late.
 	 */
 	__u32 round, grant;
+	/* of samples of STACKS: the bytes that the kernel copies; 0: there are no deep copies */
+	__u32 stack_bytes;
+	__u32 deep_round, deep_grant; /* bytes of deep copies that a CPU may write in a round */
 	__u32 spare;
 };
 
@@ -68,6 +75,27 @@ struct opd_wait_cpu {
 	struct opd_wait_record record; /* the one that is due */
 	__u32 due;                     /* its thread; 0: none is */
 	__u32 spare;
+};
+
+/*
+ * The kernel copies as many bytes of each stack. Where that does not reach the top of the stack,
+ * the program writes the rest into notes, up to OPD_DEEP_STACK_MAX.
+ */
+#define OPD_DEEP_SLACK 256u /* beyond the top: where the first function of a program returns to */
+#define OPD_DEEP_DISTANCE_MAX (64u << 20) /* what is farther is another stack */
+#define OPD_DEEP_PASS_MASK 7u /* of stacks larger than OPD_DEEP_STACK_MAX, one of 8 is copied */
+
+/* deep = copied + passed + denied + unread + lost */
+struct opd_deep_cpu {
+	__u64 samples; /* of programs */
+	__u64 deep;    /* whose stack is larger than the copy of the kernel */
+	__u64 copied;  /* the rest of the stack is in notes */
+	__u64 passed;  /* larger than OPD_DEEP_STACK_MAX, and left out by chance */
+	__u64 denied;  /* the grant was used up */
+	__u64 unread;  /* the memory was not present, or a note was being written */
+	__u64 lost;    /* the ring was full */
+	__u64 bytes;   /* of stacks in notes */
+	__u32 round, nr_left;
 };
 
 /*

@@ -177,6 +177,7 @@ static void take(void *host, const struct opd_record *record)
 	struct op_stack_record stack;
 	struct opd_wait_record wait;
 
+	opd_stack_records_join(waits->pipeline, &taken);
 	if (!begin_sample(waits, &taken, &stack) || stack.nr_raw_bytes < sizeof(wait)) {
 		record->account->received++;
 		record->account->lost[OP_LOSS_undecodable]++;

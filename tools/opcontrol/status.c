@@ -230,6 +230,9 @@ static void show_counters(const struct op_status *status)
 	show_counter((is_loss) ? "Warning: arcs_" #name : "arcs_" #name, status->arcs[OP_ARC_##name], meaning);
 	OP_ARC_STATS(X)
 #undef X
+#define X(name, meaning) show_counter("Deep stacks, " #name, status->deep[OP_DEEP_##name], meaning);
+	OP_DEEP_STATS(X)
+#undef X
 #define X(name, member, meaning) show_counter("IBS records, " #name, status->ibs[OP_IBS_STAT_##name], meaning);
 	OP_IBS_STATS(X)
 #undef X
@@ -311,6 +314,9 @@ static const struct field status_fields[] = {
 #define X(name, is_loss, meaning) { "arcs_" #name, offsetof(struct op_status, arcs) + OP_ARC_##name * sizeof(uint64_t), U64 },
 		OP_ARC_STATS(X)
 #undef X
+#define X(name, meaning) { "deep_" #name, offsetof(struct op_status, deep) + OP_DEEP_##name * sizeof(uint64_t), U64 },
+			OP_DEEP_STATS(X)
+#undef X
 #define X(name, member, meaning) { "ibs_" #name, offsetof(struct op_status, ibs) + OP_IBS_STAT_##name * sizeof(uint64_t), U64 },
 			OP_IBS_STATS(X)
 #undef X
@@ -346,6 +352,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, has_pmu, BOOL32),
 	ROW(op_status, wait_quantum_ns, U64),
 	ROW(op_status, no_waits, STRING),
+	ROW(op_status, no_deep, STRING),
 	WAIT_ROW(switches),
 	WAIT_ROW(idle),
 	WAIT_ROW(kernel),

@@ -111,6 +111,18 @@ static void add_stacks(const struct ctl_daemon *daemon, struct op_text *text)
 			       status->stack_wanted_hz);
 	if (nr)
 		op_text_printf(text, ", %.1f %% complete", 100.0 * (double)nr_complete / (double)nr);
+	if (status->stack_rate_hz && *status->no_deep)
+		op_text_printf(text, "; not deeper than StackBytes=: %s", status->no_deep);
+}
+
+/* How large the copies would have to be. */
+static void add_cut(const struct op_status *status, struct op_text *text)
+{
+	uint64_t nr = status->deep[OP_DEEP_cut];
+
+	if (nr)
+		op_text_printf(text, "; too short by %" PRIu64 " KiB on average, %" PRIu64 " KiB at most",
+			       status->deep[OP_DEEP_cut_bytes] / nr / 1024, status->deep[OP_DEEP_cut_most_bytes] / 1024);
 }
 
 /* Where callers are missing most often, and why. */
@@ -126,6 +138,8 @@ static void show_stops(const struct op_status *status)
 		op_text_add_escaped(&image, stop->image);
 		printf("  %s (%" PRIu64 ")\n", op_text_get(&image), stop->nr);
 		op_text_printf(&why, "%s: %s", op_stack_end_name(end), op_stack_end_meaning(end));
+		if (end == OP_STACK_END_cut)
+			add_cut(status, &why);
 		show_built("      ", &why);
 		op_text_free(&image);
 	}

@@ -34,10 +34,11 @@ extern const char opw_object[];
 extern const uint64_t opw_object_bytes;
 
 static const char usage[] =
-	"usage: opd-waits, with a socket as descriptor 3\n"
+	"usage: opd-waits [--no-waits], with a socket as descriptor 3\n"
 	"\n"
-	"Loads the BPF program that samples waits for opd, passes its descriptors to opd, and ends. opd starts it; people do\n"
-	"not. It needs CAP_BPF and CAP_PERFMON, a kernel with BTF, and Linux 6.1. doc/security.md says what it may do.\n";
+	"Loads the BPF programs of opd, passes their descriptors to opd, and ends: those that sample waits, unless --no-waits\n"
+	"is given, and the one that copies deep stacks. opd starts it; people do not. It needs CAP_BPF and CAP_PERFMON, a\n"
+	"kernel with BTF, and Linux 6.1. doc/security.md says what the programs may do.\n";
 
 static char last_words[120];
 
@@ -95,11 +96,23 @@ static int fail(int err)
 
 static int set_sizes(struct bpf_object *object, uint32_t nr_cpus)
 {
-	static const char *const of_cpus[] = { "cpus", "output", "kicks" };
+	static const char *const of_cpus[] = { "cpus", "output", "kicks", "notes", "deep_cpus", "stack_notes" };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(of_cpus) && !err; i++)
 		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(object, of_cpus[i]), nr_cpus);
+	return err;
+}
+
+/* Without waits nothing runs at switches, and costs nothing there. */
+static int leave_waits_out(struct bpf_object *object)
+{
+	struct bpf_program *program;
+	int err = 0;
+
+	bpf_object__for_each_program(program, object)
+		if (bpf_program__type(program) != BPF_PROG_TYPE_PERF_EVENT && !err)
+			err = bpf_program__set_autoload(program, false);
 	return err;
 }
 
@@ -121,7 +134,8 @@ static int send_maps(struct bpf_object *object)
 	static const struct {
 		const char *name;
 		enum opd_waits_piece piece;
-	} maps[] = { { "control", OPD_WAITS_CONTROL }, { "cpus", OPD_WAITS_CPUS }, { "output", OPD_WAITS_OUTPUT } };
+	} maps[] = { { "control", OPD_WAITS_CONTROL }, { "cpus", OPD_WAITS_CPUS }, { "output", OPD_WAITS_OUTPUT },
+		     { "notes", OPD_WAITS_NOTES }, { "deep_cpus", OPD_WAITS_DEEP_CPUS } };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(maps) && !err; i++)
@@ -149,6 +163,8 @@ static int send_programs(struct bpf_object *object)
 	int err = 0;
 
 	bpf_object__for_each_program(program, object) {
+		if (!bpf_program__autoload(program))
+			continue;
 		err = bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT ?
 			      send_piece(OPD_WAITS_SAMPLE, 0, "", bpf_program__fd(program)) :
 			      attach(program);
@@ -158,11 +174,11 @@ static int send_programs(struct bpf_object *object)
 	return err;
 }
 
-static int send_all(struct bpf_object *object, uint32_t nr_cpus)
+static int send_all(struct bpf_object *object, uint32_t nr_cpus, bool with_waits)
 {
 	int err = 0;
 
-	for (uint32_t cpu = 0; cpu < nr_cpus && !err; cpu++)
+	for (uint32_t cpu = 0; with_waits && cpu < nr_cpus && !err; cpu++)
 		err = make_kick(object, cpu);
 	if (err)
 		return err;
@@ -173,7 +189,7 @@ static int send_all(struct bpf_object *object, uint32_t nr_cpus)
 	return err ? err : send_piece(OPD_WAITS_DONE, nr_cpus, "", -1);
 }
 
-static int load(void)
+static int load(bool with_waits)
 {
 	int nr_cpus = libbpf_num_possible_cpus(), err;
 	struct bpf_object *object;
@@ -184,19 +200,22 @@ static int load(void)
 	if (!object)
 		return -errno;
 	err = set_sizes(object, (uint32_t)nr_cpus);
+	if (!err && !with_waits)
+		err = leave_waits_out(object);
 	if (!err)
 		err = bpf_object__load(object);
 	if (!err)
-		err = send_all(object, (uint32_t)nr_cpus);
+		err = send_all(object, (uint32_t)nr_cpus, with_waits);
 	bpf_object__close(object);
 	return err;
 }
 
 int main(int argc, char **argv)
 {
+	bool with_waits = argc == 1;
 	int err;
 
-	if (argc > 1) {
+	if (argc > 2 || (argc == 2 && strcmp(argv[1], OPD_WAITS_NONE))) {
 		bool is_help = !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
 
 		fputs(usage, is_help ? stdout : stderr);
@@ -204,6 +223,6 @@ int main(int argc, char **argv)
 	}
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	libbpf_set_print(note_words);
-	err = load();
+	err = load(with_waits);
 	return err ? fail(err) : 0;
 }
