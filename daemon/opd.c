@@ -28,6 +28,7 @@
 #include "pipeline/jit/space.h"
 #include "pipeline/resolve/proc_scan.h"
 #include "pipeline/stacks/helper_kinds.h"
+#include "pipeline/stacks/state.h"
 #include "pipeline/stacks/tables.h"
 #include "pipeline/waits/deep.h"
 #include "pipeline/waits/source.h"
@@ -280,6 +281,8 @@ static int init_pipeline(struct opd *opd)
 static void fini_pipeline(struct opd *opd)
 {
 	opd_pipeline_close(&opd->pipeline);
+	opd_runtimes_free(opd->runtimes);
+	opd->runtimes = NULL;
 }
 
 static int init_waits(struct opd *opd)
@@ -316,6 +319,23 @@ static int init_deep(struct opd *opd)
 	if (!*opd->status.no_deep)
 		err = opd_deep_new(&opd->pipeline, opd->wait_program, opd->config.deep_stack_budget, &opd->pipeline.deep);
 	return err ? opd_fail("no memory") : 0;
+}
+
+/* Runtimes write their notes with those of deep stacks. */
+static int init_runtimes(struct opd *opd)
+{
+	struct opd_runtime_control *control;
+	int images_fd, err;
+
+	if (!opd->pipeline.deep)
+		return 0;
+	err = opd_runtimes_new(NULL, &opd->runtimes);
+	if (err)
+		return opd_fail("no memory");
+	control = opd_wait_program_runtimes(opd->wait_program, &images_fd);
+	opd_runtimes_set_maps(opd->runtimes, images_fd, control);
+	opd->pipeline.runtimes = opd->pipeline.stacks->runtimes = opd->runtimes;
+	return 0;
 }
 
 static void fini_deep(struct opd *opd)
@@ -647,6 +667,7 @@ static const struct {
 	{ "pipeline", init_pipeline, fini_pipeline },
 	{ "waits", init_waits, fini_waits },
 	{ "deep", init_deep, fini_deep },
+	{ "runtimes", init_runtimes, NULL },
 	{ "processes", init_processes, NULL },
 	{ "sync", init_sync, fini_sync },
 	{ "service", init_service, fini_service },

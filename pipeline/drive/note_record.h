@@ -9,7 +9,9 @@
 
 #include <linux/types.h>
 
-#define OPD_NOTE_STACK 1 /* struct opd_stack_note */
+#define OPD_NOTE_STACK  1 /* struct opd_stack_note */
+#define OPD_NOTE_NAME   2 /* struct opd_name_note (pipeline/runtimes/shared.h) */
+#define OPD_NOTE_FRAMES 3 /* struct opd_frames_note */
 
 /*
  * More of the stack than the kernel copied. A stack of more than OPD_DEEP_CHUNK bytes has several

@@ -171,11 +171,7 @@ void opd_notes_join(struct opd_notes *notes, const struct op_stack_layout *layou
 	clear_record(notes);
 	if (!notes->nr_waiting || op_stack_record(taken->header, taken->sample.mode, layout, &stack) < 0 || !stack.has_registers)
 		return;
-	{ FILE *f = fopen("/tmp/h4.dbg", "a");
-	size_t before = notes->nr_waiting; const struct note *n0 = note_at(notes, 0);
-	fprintf(f, "sample cpu %u tid %u time %lu sp %lx: waiting %zu: cpu %u tid %u time %lu sp %lx off %u nr %u", taken->sample.cpu, taken->sample.tid, taken->sample.time_ns, stack.registers[sp], before, n0->cpu, n0->tid, n0->time_ns, (unsigned long)n0->stack.sp, n0->stack.offset, n0->stack.nr_bytes);
 	nr = collect(notes, taken, stack.registers[sp], stack.nr_stack_bytes);
-	fprintf(f, " -> nr %zu left %zu dist %u\n", nr, notes->nr_waiting, taken->stack_distance); fclose(f); }
 	if (nr && find_parts(taken, &stack, &parts))
 		lengthen(notes, &parts, notes->more, nr, taken);
 	explicit_bzero(notes->more, nr);

@@ -85,13 +85,12 @@ struct opd_runtime_frame {
 
 #define OPD_RUNTIME_IS_ENTRY 1u /* it was called by native code: a loop of the interpreter ends here */
 
-/* OPD_NOTE_FRAMES: the innermost frame first. */
+/* OPD_NOTE_FRAMES: the frames stand behind, the innermost one first. */
 struct opd_frames_note {
 	__u32 kind;
 	__u32 image; /* number */
 	__u32 end;   /* enum opd_runtime_end */
 	__u32 nr_frames;
-	struct opd_runtime_frame frames[];
 };
 
 #define OPD_RUNTIME_NAME_BYTES  256 /* at most; powers of two */

@@ -30,6 +30,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "pipeline/runtimes/shared.h"
 #include "pipeline/waits/shared.h"
 
 char license_name[] SEC("license") = "GPL";
@@ -78,8 +79,40 @@ struct css_set {
 	struct cgroup_subsys_state *subsys[1];
 };
 
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct dentry {
+	struct inode *d_inode;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	unsigned int f_mode;
+	struct inode *f_inode;
+};
+
+struct backing_file {
+	struct file file;
+	struct path user_path;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_pgoff;
+	struct file *vm_file;
+};
+
 struct mm_struct {
-	unsigned long start_stack;
+	unsigned long start_stack, start_code;
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -167,6 +200,13 @@ struct {
 	__type(value, __u32);
 } output SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} notes SEC(".maps");
+
 struct kick {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, OPD_WAIT_KICK_BYTES);
@@ -186,14 +226,29 @@ static __always_inline struct opd_wait_control *get_control(void)
 	return bpf_map_lookup_elem(&control, &zero);
 }
 
-/* ---- deep stacks ---- */
+static __always_inline __u64 stack_pointer(struct task_struct *task)
+{
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} notes SEC(".maps");
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(registers, sp);
+#else
+	return BPF_CORE_READ(registers, user_regs.sp);
+#endif
+}
+
+static __always_inline __u64 instruction_pointer(struct task_struct *task)
+{
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(registers, ip);
+#else
+	return BPF_CORE_READ(registers, user_regs.pc);
+#endif
+}
+
+/* ---- deep stacks ---- */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -215,17 +270,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct stack_note);
 } stack_notes SEC(".maps");
-
-static __always_inline __u64 stack_pointer(struct task_struct *task)
-{
-	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
-
-#if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(registers, sp);
-#else
-	return BPF_CORE_READ(registers, user_regs.sp);
-#endif
-}
 
 /*
  * From the stack pointer to the top of the stack: the kernel knows where that of a main thread
@@ -382,6 +426,8 @@ static __always_inline __u64 weigh(struct thread *thread, const struct opd_wait_
 	share->left_ns = gap > over ? gap - over : 1;
 	return weight;
 }
+
+#include "pipeline/runtimes/runtimes.bpf.h"
 
 /* ---- switches ---- */
 
@@ -555,6 +601,7 @@ static __always_inline void write_due(void *context)
 		lose(cpu, task);
 		return;
 	}
+	write_runtime_notes(context);
 	deep_copy(context);
 	if (bpf_perf_event_output(context, &output, BPF_F_CURRENT_CPU, &cpu->record, sizeof(cpu->record))) {
 		cpu->lost_full++;
@@ -705,5 +752,6 @@ SEC("perf_event")
 int on_sample(void *ctx)
 {
 	deep_copy(ctx);
+	write_runtime_notes(ctx);
 	return 1;
 }

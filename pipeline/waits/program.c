@@ -37,6 +37,8 @@ struct opd_wait_program {
 	struct kicks *kicks;
 	size_t kicks_capacity;
 	int control_fd, cpus_fd, output_fd, iterator_fd, sample_fd, notes_fd, deep_fd;
+	int runtime_images_fd, runtime_control_fd;
+	struct opd_runtime_control *runtime_control;
 	int link_fds[LINKS_MAX];
 	size_t nr_links;
 };
@@ -129,6 +131,12 @@ static int take_piece(struct opd_wait_program *program, struct opd_waits_message
 	case OPD_WAITS_DEEP_CPUS:
 		keep(&program->deep_fd, fd);
 		return 0;
+	case OPD_WAITS_RUNTIME_IMAGES:
+		keep(&program->runtime_images_fd, fd);
+		return 0;
+	case OPD_WAITS_RUNTIME_CONTROL:
+		keep(&program->runtime_control_fd, fd);
+		return 0;
 	case OPD_WAITS_ITERATOR:
 		keep(&program->iterator_fd, fd);
 		return 0;
@@ -171,12 +179,13 @@ static bool is_whole(const struct opd_wait_program *program)
 
 	return program->nr_cpus && program->nr_cpus <= CPUS_MAX && program->nr_kicks == (with_waits ? program->nr_cpus : 0) &&
 	       program->control_fd >= 0 && program->cpus_fd >= 0 && program->output_fd >= 0 && program->sample_fd >= 0 &&
-	       program->notes_fd >= 0 && program->deep_fd >= 0;
+	       program->notes_fd >= 0 && program->deep_fd >= 0 && program->runtime_images_fd >= 0 &&
+	       program->runtime_control_fd >= 0;
 }
 
 static int map_maps(struct opd_wait_program *program)
 {
-	void *control, *cpus, *deep_cpus;
+	void *control, *cpus, *deep_cpus, *runtime_control;
 	int err = is_whole(program) ? 0 : -EBADMSG;
 
 	if (!err)
@@ -189,8 +198,12 @@ static int map_maps(struct opd_wait_program *program)
 		return err;
 	program->cpus = cpus;
 	err = op_sys_mmap(NULL, bytes_of_deep_cpus(program->nr_cpus), PROT_READ, MAP_SHARED, program->deep_fd, 0, &deep_cpus);
+	if (err)
+		return err;
+	program->deep_cpus = deep_cpus;
+	err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->runtime_control_fd, 0, &runtime_control);
 	if (!err)
-		program->deep_cpus = deep_cpus;
+		program->runtime_control = runtime_control;
 	return err;
 }
 
@@ -275,7 +288,7 @@ int opd_wait_program_load(bool with_waits, struct opd_wait_program **ret_program
 	if (!program)
 		return -ENOMEM;
 	program->control_fd = program->cpus_fd = program->output_fd = program->iterator_fd = program->sample_fd = -1;
-	program->notes_fd = program->deep_fd = -1;
+	program->notes_fd = program->deep_fd = program->runtime_images_fd = program->runtime_control_fd = -1;
 	err = take_all(program, with_waits, why);
 	if (err) {
 		explain(err, why);
@@ -315,6 +328,10 @@ void opd_wait_program_free(struct opd_wait_program *program)
 	close_fd(program->sample_fd);
 	close_fd(program->notes_fd);
 	close_fd(program->deep_fd);
+	if (program->runtime_control)
+		op_sys_munmap(program->runtime_control, page_bytes());
+	close_fd(program->runtime_images_fd);
+	close_fd(program->runtime_control_fd);
 	free(program->kicks);
 	free(program);
 }
@@ -344,6 +361,12 @@ int opd_wait_program_of_samples(const struct opd_wait_program *program)
 const struct opd_deep_cpu *opd_wait_program_deep_cpu(const struct opd_wait_program *program, uint32_t cpu)
 {
 	return cpu < program->nr_cpus ? &program->deep_cpus[cpu] : NULL;
+}
+
+struct opd_runtime_control *opd_wait_program_runtimes(const struct opd_wait_program *program, int *ret_images_fd)
+{
+	*ret_images_fd = program->runtime_images_fd;
+	return program->runtime_control;
 }
 
 static int direct(int map_fd, uint32_t cpu, int event_fd)

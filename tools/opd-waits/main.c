@@ -18,20 +18,13 @@
 #include "pipeline/waits/loading.h"
 #include "pipeline/waits/shared.h"
 
-/* the object file that clang made */
-__asm__(".section .rodata\n"
-	".balign 8\n"
-	".global opw_object, opw_object_bytes\n"
-	"opw_object:\n"
-	".incbin \"" OPD_WAITS_OBJECT "\"\n"
-	"opw_object_end:\n"
-	".balign 8\n"
-	"opw_object_bytes: .quad opw_object_end - opw_object\n"
-	".previous\n"
-	".section .note.GNU-stack,\"\",%progbits\n"
-	".previous\n");
-extern const char opw_object[];
-extern const uint64_t opw_object_bytes;
+/*
+ * The object file that clang made, as numbers: what an assembler includes by itself is not seen by
+ * caches of compilers, which then return old objects.
+ */
+static const uint8_t object_file[] __attribute__((aligned(8))) = {
+#include "pipeline/waits/program.bpf.inc"
+};
 
 static const char usage[] =
 	"usage: opd-waits [--no-waits], with a socket as descriptor 3\n"
@@ -135,7 +128,8 @@ static int send_maps(struct bpf_object *object)
 		const char *name;
 		enum opd_waits_piece piece;
 	} maps[] = { { "control", OPD_WAITS_CONTROL }, { "cpus", OPD_WAITS_CPUS }, { "output", OPD_WAITS_OUTPUT },
-		     { "notes", OPD_WAITS_NOTES }, { "deep_cpus", OPD_WAITS_DEEP_CPUS } };
+		     { "notes", OPD_WAITS_NOTES }, { "deep_cpus", OPD_WAITS_DEEP_CPUS },
+		     { "runtime_images", OPD_WAITS_RUNTIME_IMAGES }, { "runtime_control", OPD_WAITS_RUNTIME_CONTROL } };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(maps) && !err; i++)
@@ -196,7 +190,7 @@ static int load(bool with_waits)
 
 	if (nr_cpus < 0)
 		return nr_cpus;
-	object = bpf_object__open_mem(opw_object, opw_object_bytes, NULL);
+	object = bpf_object__open_mem(object_file, sizeof(object_file), NULL);
 	if (!object)
 		return -errno;
 	err = set_sizes(object, (uint32_t)nr_cpus);
