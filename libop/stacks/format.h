@@ -78,11 +78,16 @@ static inline uint64_t op_stacks_file_bytes(uint32_t nr_nodes)
 	return sizeof(struct op_stacks_header) + (uint64_t)nr_nodes * sizeof(struct op_stack_node);
 }
 
+/* Whether the node is a function of a stack, and not what the stack is filed under. */
+static inline bool op_stack_is_frame(const struct op_stack_node *node)
+{
+	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME || node->kind == OP_STACK_RUNTIME_FRAME;
+}
+
 /* Whether the node names an image by its dcookie. */
 static inline bool op_stack_has_image(const struct op_stack_node *node)
 {
-	return node->image && (node->kind == OP_STACK_APP || node->kind == OP_STACK_FRAME ||
-			       node->kind == OP_STACK_KERNEL_FRAME || node->kind == OP_STACK_RUNTIME_FRAME);
+	return node->image && (node->kind == OP_STACK_APP || op_stack_is_frame(node));
 }
 
 /* Whether it is a header of this version, with a possible number of nodes. */

@@ -99,6 +99,7 @@ static size_t category_of(const struct thread *thread, size_t frame)
 	switch (function_of(thread, frame)->kind) {
 	case OPR_CALL_USER:
 	case OPR_CALL_INLINED:
+	case OPR_CALL_RUNTIME:
 		return USER;
 	case OPR_CALL_KERNEL:
 		return KERNEL;

@@ -80,6 +80,17 @@ static int take_stacks(void *field, const char *value)
 	return 0;
 }
 
+static int take_native(void *field, const char *value)
+{
+	static const char *const words[] = { [OPR_NATIVE_FOLD] = "fold", [OPR_NATIVE_SHOW] = "show", [OPR_NATIVE_ONLY] = "only" };
+	size_t index;
+
+	if (!opr_find_word(words, op_array_size(words), value, &index))
+		return opr_refuse_word("unknown word for --native", value, words, op_array_size(words));
+	*(enum opr_native *)field = (enum opr_native)index;
+	return 0;
+}
+
 static int take_idle(void *field, const char *value)
 {
 	static const char *const words[] = { "hide", "show" };
@@ -137,6 +148,9 @@ static const struct opr_option rows[] = {
 	{ "long-filenames", 'f', QUERY(long_names), NULL, "show the full path of filenames", NULL },
 	{ "mem", 0, QUERY(memory), NULL, "loads, stores, where data came from and branches by symbol (IBS_OP events)", NULL },
 	{ "merge", 'm', QUERY(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
+	{ "native", 0, QUERY(native), take_native,
+	  "native frames of interpreters in --stacks: one with their functions, all, or none at all (default fold)",
+	  "fold|show|only" },
 	{ "no-debuginfod", 0, FIELD(no_debuginfod), NULL, "download no debug files, and use none that were downloaded", NULL },
 	{ "no-header", 'n', QUERY(no_header), NULL, "remove all headers from output", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
@@ -305,6 +319,7 @@ static int check(const struct opr_options *options)
 		  "--format=bolt goes together with options that select samples only" },
 		{ query->view != OPR_VIEW_CPU && options->format == OPR_FORMAT_PERF,
 		  "--format=perf has samples, and waits are times: --format=pprof has them" },
+		{ query->native != OPR_NATIVE_FOLD && !query->stacks, "--native is meaningless without --stacks and --html" },
 		{ query->show_idle && query->view == OPR_VIEW_CPU && !options->waits,
 		  "--idle is meaningless without --stacks=wait, --stacks=wall and --waits" },
 		{ options->waits && (!query->symbols || query->stacks),

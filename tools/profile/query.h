@@ -16,6 +16,12 @@
 /* Which stacks: of CPUs, in samples; waits, or both, in microseconds (tools/stacks/view.h). */
 enum opr_view { OPR_VIEW_CPU, OPR_VIEW_WAIT, OPR_VIEW_WALL };
 
+/*
+ * Which native frames stay in stacks of a runtime: all but the interpreter's own, all, or none
+ * (tools/stacks/natives.h).
+ */
+enum opr_native { OPR_NATIVE_FOLD, OPR_NATIVE_SHOW, OPR_NATIVE_ONLY };
+
 struct opr_query {
 	/* ---- which samples ---- */
 
@@ -43,6 +49,7 @@ struct opr_query {
 	struct opr_words include_symbols, exclude_symbols;
 	int symbols, images, stacks; /* what the rows are; none: applications */
 	enum opr_view view;          /* of stacks */
+	enum opr_native native;      /* of stacks with frames of a runtime */
 	int details;                 /* addresses of symbols */
 	int lines;                   /* source lines; of stacks: where functions begin */
 	int inlined;                 /* inlined functions are rows of their own */

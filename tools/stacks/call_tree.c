@@ -10,16 +10,22 @@ static uint64_t hash_function(enum opr_call_kind kind, const char *name, const c
 	return op_hash_add(op_hash_add(hash, place->position + place->thread), place->label);
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
 static bool is_same_place(const struct opr_call_place *a, const struct opr_call_place *b)
 {
 	return a->image == b->image && a->position == b->position && a->vma == b->vma && a->line == b->line &&
-	       a->label == b->label && a->thread == b->thread && !a->source == !b->source &&
-	       (!a->source || !strcmp(a->source, b->source));
+	       a->first_line == b->first_line && a->label == b->label && a->thread == b->thread &&
+	       is_same_text(a->source, b->source) && is_same_text(a->function, b->function);
 }
 
 static void free_one(struct opr_call_function *function)
 {
 	free(function->source);
+	free(function->bare_name);
 	free(function->name);
 	free(function->image);
 	free(function);
@@ -47,8 +53,10 @@ const struct opr_call_function *opr_call_function_at(struct opr_call_tree *tree,
 	function->place = *place;
 	function->source = place->source ? strdup(place->source) : NULL;
 	function->place.source = function->source;
+	function->bare_name = place->function ? strdup(place->function) : NULL;
+	function->place.function = function->bare_name;
 	if (function->name && function->image && !place->source == !function->source &&
-	    !op_htable_insert(&tree->functions, &function->link, hash))
+	    !place->function == !function->bare_name && !op_htable_insert(&tree->functions, &function->link, hash))
 		return function;
 	free_one(function);
 	return NULL;

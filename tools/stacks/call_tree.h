@@ -24,6 +24,7 @@ enum opr_call_kind {
 	OPR_CALL_LESS,    /* nodes that are not shown: --threshold, --depth */
 	/* up to here the page has the same numbers (tools/page/web/page.js) */
 	OPR_CALL_STATE, /* what a thread waits for, or that it runs: "[blocked]", "[running]" */
+	OPR_CALL_RUNTIME, /* a function that an interpreter runs: "handler (app.py:41)", "python" */
 };
 
 /* An image, in a tree with places (read_stacks.h). */
@@ -37,7 +38,8 @@ struct opr_call_image {
 
 /*
  * Where a stack goes through a function, in a tree with places. In a tree with lines source and
- * line are the begin of the function. All other fields are 0.
+ * line are the begin of the function; of a function of a runtime they are in each tree. All other
+ * fields are 0.
  */
 struct opr_call_place {
 	const struct opr_call_image *image; /* NULL: not known */
@@ -48,6 +50,9 @@ struct opr_call_place {
 	uint64_t position, vma;
 	const char *source; /* file; NULL: not known */
 	unsigned int line;  /* 0: not known */
+	/* of a function of a runtime: its name alone, and the line where it begins; 0: not known */
+	const char *function;
+	unsigned int first_line;
 	/*
 	 * of a group, also in a tree without places: OP_STACK_EVENT to OP_STACK_THREAD;
 	 * OP_STACK_ROOT: not told
@@ -65,7 +70,7 @@ struct opr_call_function {
 	char *name;
 	char *image; /* "" for a group and an end */
 	struct opr_call_place place;
-	char *source; /* place.source */
+	char *source, *bare_name; /* place.source, place.function */
 	size_t index; /* of those of the tree, in the order of their making */
 };
 

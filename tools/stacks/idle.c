@@ -62,7 +62,9 @@ bool opr_is_c_library(const char *image)
 
 static bool is_user(const struct opr_call_node *node)
 {
-	return node->function && (node->function->kind == OPR_CALL_USER || node->function->kind == OPR_CALL_INLINED);
+	enum opr_call_kind kind = node->function ? node->function->kind : OPR_CALL_GROUP;
+
+	return kind == OPR_CALL_USER || kind == OPR_CALL_INLINED || kind == OPR_CALL_RUNTIME;
 }
 
 /* The start of a program or thread: nothing above it is the program's own. */

@@ -14,6 +14,8 @@
 #include "tools/profile/image_name.h"
 #include "tools/profile/select_files.h"
 #include "tools/report/make_rows.h"
+#include "tools/stacks/natives.h"
+#include "tools/stacks/runtime_function.h"
 #include "tools/stacks/select_stacks.h"
 #include "tools/stacks/stores.h"
 #include "tools/stacks/view.h"
@@ -35,7 +37,8 @@ struct reading {
 
 /* ---- symbols ---- */
 
-static bool is_frame(const struct op_stack_node *node)
+/* Of code, which has symbols. */
+static bool is_native(const struct op_stack_node *node)
 {
 	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME;
 }
@@ -76,7 +79,7 @@ static int read_images(struct reading *reading)
 
 		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 			const struct op_stack_node *node = &store->tree.nodes[n];
-			bool is_shown = is_frame(node) && store->flags[n] & OPR_STACK_NEEDED;
+			bool is_shown = is_native(node) && store->flags[n] & OPR_STACK_NEEDED;
 			struct opr_named *named = is_shown ? opr_store_named(store, node->image) : NULL;
 
 			if (!named || named->is_of_frames) /* in the list already */
@@ -114,19 +117,30 @@ static int read_images(struct reading *reading)
 }
 
 /*
- * A caller has a callee of its own side; its position is a return address, which may belong to the
- * next function already. That of a leaf is where the sample was. A frame may be both. Without room
- * in the file, samples of a caller may be those of stacks that go on.
+ * A caller has a callee of its own side, which may be below functions of a runtime. Its position is
+ * a return address, which may belong to the next function already. That of a leaf is where the
+ * sample was. A frame may be both. Without room in the file, samples of a caller may be those of
+ * stacks that go on.
  */
 enum role { CALLER = 1, LEAF = 2 };
 
 static uint8_t *find_roles(const struct op_stack_tree *tree)
 {
 	uint8_t *roles = calloc(tree->nr_nodes, sizeof(*roles));
+	uint32_t *natives = calloc(tree->nr_nodes, sizeof(*natives)); /* the next one above */
 
-	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++)
-		if (is_frame(&tree->nodes[i]) && tree->nodes[i].kind == tree->nodes[tree->nodes[i].parent].kind)
-			roles[tree->nodes[i].parent] = CALLER;
+	if (!natives) {
+		free(roles);
+		return NULL;
+	}
+	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++) {
+		uint32_t above = natives[tree->nodes[i].parent];
+
+		natives[i] = tree->nodes[i].kind == OP_STACK_RUNTIME_FRAME ? above : i;
+		if (is_native(&tree->nodes[i]) && tree->nodes[i].kind == tree->nodes[above].kind)
+			roles[above] = CALLER;
+	}
+	free(natives);
 	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++)
 		if (!roles[i] || (tree->nodes[i].count && !tree->no_room && !tree->no_room_us))
 			roles[i] |= LEAF;
@@ -163,7 +177,7 @@ static int note_frames(const struct reading *reading, const struct opr_store *st
 
 	for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 		const struct op_stack_node *node = &store->tree.nodes[n];
-		bool is_shown = is_frame(node) && store->flags[n] & OPR_STACK_NEEDED;
+		bool is_shown = is_native(node) && store->flags[n] & OPR_STACK_NEEDED;
 		const struct opr_named *named = is_shown ? opr_store_named(store, node->image) : NULL;
 
 		for (enum role role = CALLER; role <= LEAF && named && named->image && !err; role++) {
@@ -250,8 +264,8 @@ static struct opr_call_node *add_inlined(struct reading *reading, struct opr_cal
 	return parent ? add_child_at(reading, parent, OPR_CALL_INLINED, frame->shown, image, place) : NULL;
 }
 
-static struct opr_call_node *add_frame(struct reading *reading, const struct opr_store *store, struct opr_call_node *parent,
-				       const struct op_stack_node *node, bool is_caller)
+static struct opr_call_node *add_native(struct reading *reading, const struct opr_store *store, struct opr_call_node *parent,
+					const struct op_stack_node *node, bool is_caller)
 {
 	enum opr_call_kind kind = node->kind == OP_STACK_KERNEL_FRAME ? OPR_CALL_KERNEL : OPR_CALL_USER;
 	struct opr_named *named = opr_store_named(store, node->image);
@@ -291,6 +305,17 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct opr
 	return frame && parent ? add_inlined(reading, parent, frame, image, &place) : parent;
 }
 
+static struct opr_call_node *add_frame(struct reading *reading, const struct opr_store *store, struct opr_call_node *parent,
+				       const struct op_stack_node *node, bool is_caller)
+{
+	const struct opr_call_function *function;
+
+	if (node->kind != OP_STACK_RUNTIME_FRAME)
+		return add_native(reading, store, parent, node, is_caller);
+	function = opr_runtime_function(reading->tree, &store->tree, node, reading->query->places);
+	return function ? opr_call_child(reading->tree, parent, function) : NULL;
+}
+
 /* The nodes above the frames of a stack: what the store keeps apart. NULL: none. */
 struct context {
 	const struct op_stack_node *of[OP_NR_STACK_KINDS];
@@ -301,7 +326,7 @@ static struct context context_of(const struct op_stack_tree *tree, uint32_t inde
 	struct context context = { { NULL } };
 
 	for (; index; index = tree->nodes[index].parent)
-		if (!is_frame(&tree->nodes[index]))
+		if (!op_stack_is_frame(&tree->nodes[index]))
 			context.of[tree->nodes[index].kind] = &tree->nodes[index];
 	return context;
 }
@@ -543,19 +568,57 @@ static int add_time(struct reading *reading, const struct opr_store *store, cons
 	return 0;
 }
 
-static int add_samples(struct reading *reading, const struct opr_store *store, uint32_t index, unsigned int roles)
-{
-	const struct op_stack_node *node = &store->tree.nodes[index];
-	struct opr_call_node *to = store->nodes[index];
+/* What make_nodes knows of a store. */
+struct making {
+	const struct opr_store *store;
+	struct opr_natives natives;
+	uint8_t *roles;
+	uint32_t *path; /* nodes, room for all */
+};
 
-	if (store->is_span && !(store->flags[index] & OPR_STACK_COUNTED))
-		return 0;
+/* Makes the node of the report, and those above it where they are missing. 0 or -ENOMEM. */
+static int make_node(struct reading *reading, const struct making *making, uint32_t index)
+{
+	const struct opr_store *store = making->store;
+	const struct op_stack_node *nodes = store->tree.nodes;
+	struct opr_call_node *node;
+	uint32_t at = index;
+	size_t nr = 0;
+
+	while (op_stack_is_frame(&nodes[at]) && !(store->nodes[at] && opr_natives_are_same(&making->natives, at, index))) {
+		making->path[nr++] = at;
+		at = nodes[at].parent;
+	}
+	if (!store->nodes[at] && add_group(reading, store, at, &store->nodes[at]))
+		return -ENOMEM;
+	node = store->nodes[at];
+	while (nr--) {
+		at = making->path[nr];
+		if (!opr_native_is_left_out(&making->natives, at, index))
+			node = add_frame(reading, store, node, &nodes[at], making->roles[at] & CALLER);
+		if (!node)
+			return opr_no_memory();
+		if (opr_natives_are_same(&making->natives, at, index))
+			store->nodes[at] = node;
+	}
+	return 0;
+}
+
+static int add_samples(struct reading *reading, const struct making *making, uint32_t index)
+{
+	const struct opr_store *store = making->store;
+	const struct op_stack_node *node = &store->tree.nodes[index];
+	struct opr_call_node *to;
 
 	if (!(store->flags[index] & OPR_STACK_COUNTED)) {
-		reading->sums->nr_unselected += node->count;
+		reading->sums->nr_unselected += store->is_span ? 0 : node->count;
 		return 0;
 	}
-	if (roles == (CALLER | LEAF)) /* the node of the report is the caller */
+	if (make_node(reading, making, index))
+		return -ENOMEM;
+	to = store->nodes[index];
+	/* The node of the report is the caller. */
+	if (making->roles[index] == (CALLER | LEAF) && !opr_native_is_left_out(&making->natives, index, index))
 		to = add_frame(reading, store, store->nodes[node->parent], node, false);
 	if (!to)
 		return opr_no_memory();
@@ -572,32 +635,29 @@ static int add_samples(struct reading *reading, const struct opr_store *store, u
 
 static int add_nodes(struct reading *reading, const struct opr_store *store)
 {
-	uint8_t *roles = find_roles(&store->tree);
-	int err = roles ? 0 : opr_no_memory();
+	struct making making = { .store = store,
+				 .roles = find_roles(&store->tree),
+				 .path = calloc(store->tree.nr_nodes, sizeof(*making.path)) };
+	int err = opr_natives_find(&making.natives, &store->tree, reading->query->native);
 
+	if (err || !making.roles || !making.path)
+		err = opr_no_memory();
 	for (uint32_t i = 1; i < store->tree.nr_nodes && !err; i++) {
 		const struct op_stack_node *node = &store->tree.nodes[i];
-		struct opr_call_node *parent = store->nodes[node->parent];
 
 		opr_progress_count("naming functions", reading->nr_done++, reading->stores.nr_nodes);
 		if (node->kind == OP_STACK_TEXT)
 			continue;
 		store->ends[i] = node->kind == OP_STACK_END ? (uint8_t)node->value : store->ends[node->parent];
-		if (is_frame(node) && store->flags[i] & OPR_STACK_NEEDED) {
-			if (!parent && !is_frame(&store->tree.nodes[node->parent]))
-				err = add_group(reading, store, node->parent, &store->nodes[node->parent]);
-			parent = store->nodes[node->parent];
-			if (parent && !err) {
-				store->nodes[i] = add_frame(reading, store, parent, node, roles[i] & CALLER);
-				err = store->nodes[i] ? 0 : opr_no_memory();
-			}
-		} else if (store->flags[i] & OPR_STACK_COUNTED) {
-			err = add_group(reading, store, i, &store->nodes[i]);
-		}
-		if (node->count && !err)
-			err = add_samples(reading, store, i, roles[i]);
+		if (node->count)
+			err = add_samples(reading, &making, i);
 	}
-	free(roles);
+	if (!err && making.natives.is_cut && !store->is_span)
+		opr_warn("%s: some native frames of interpreters are shown, since the stacks are very deep",
+			 reading->selection->profile.sessions[store->session].path);
+	opr_natives_free(&making.natives);
+	free(making.roles);
+	free(making.path);
 	return err;
 }
 

@@ -28,11 +28,6 @@ int opr_stacks_keep(struct opr_before *earlier, int dir_fd)
 	return err ? opr_error(err, "cannot compare the stacks: %s", strerror(-err)) : 0;
 }
 
-static bool is_frame(const struct op_stack_node *node)
-{
-	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME;
-}
-
 /* The node of a kind on the way from a node to the root; NULL: none. */
 static const struct op_stack_node *above(const struct op_stack_tree *tree, uint32_t index, enum op_stack_kind kind)
 {
@@ -69,12 +64,24 @@ static int decide(const struct op_stack_tree *tree, const struct opr_spec *spec,
 	return err;
 }
 
+/*
+ * The image of the innermost frame; 0: none. A function of a runtime whose image is not told has
+ * that of the native frame above.
+ */
+static uint64_t image_of(const struct op_stack_tree *tree, uint32_t index)
+{
+	while (tree->nodes[index].kind == OP_STACK_RUNTIME_FRAME && !tree->nodes[index].image)
+		index = tree->nodes[index].parent;
+	return op_stack_is_frame(&tree->nodes[index]) ? tree->nodes[index].image : 0;
+}
+
 static bool wants_images(const struct op_stack_tree *tree, const struct opr_spec *spec, const struct opr_stack_names *names,
 			 uint32_t index)
 {
-	const struct op_stack_node *node = &tree->nodes[index], *context = above(tree, index, OP_STACK_APP);
+	const struct op_stack_node *context = above(tree, index, OP_STACK_APP);
 	const char *application = NULL, *none, *app = context ? names->name(names->arg, context->image, &application) : "";
-	const char *image = is_frame(node) ? names->name(names->arg, node->image, &none) : "";
+	uint64_t cookie = image_of(tree, index);
+	const char *image = cookie ? names->name(names->arg, cookie, &none) : "";
 
 	return opr_spec_match_images(spec, app, application, image);
 }
@@ -86,10 +93,10 @@ int opr_stacks_select(const struct op_stack_tree *tree, const struct opr_spec *s
 
 	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
 		const struct op_stack_node *node = &tree->nodes[i];
-		uint32_t context = is_frame(node) ? node->parent : i;
-		bool is_first = !is_frame(&tree->nodes[context]);
+		uint32_t context = op_stack_is_frame(node) ? node->parent : i;
+		bool is_first = !op_stack_is_frame(&tree->nodes[context]);
 
-		if (node->kind == OP_STACK_TEXT || (!is_frame(node) && !node->count))
+		if (node->kind == OP_STACK_TEXT || (!op_stack_is_frame(node) && !node->count))
 			continue;
 		if (is_first && !(flags[context] & OPR_STACK_DECIDED) && decide(tree, spec, any_event, context, flags) < 0)
 			return -ENOMEM;

@@ -16,7 +16,7 @@ static bool is_code(const struct opr_call_node *node)
 {
 	enum opr_call_kind kind = node->function ? node->function->kind : OPR_CALL_GROUP;
 
-	return kind == OPR_CALL_USER || kind == OPR_CALL_INLINED || kind == OPR_CALL_KERNEL;
+	return kind == OPR_CALL_USER || kind == OPR_CALL_INLINED || kind == OPR_CALL_RUNTIME || kind == OPR_CALL_KERNEL;
 }
 
 /* Without a function of its own: the innermost one of the library, of the kernel, or the group. */

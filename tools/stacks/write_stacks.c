@@ -14,7 +14,7 @@
 static const char *const kind_names[] = {
 	[OPR_CALL_GROUP] = "group",   [OPR_CALL_END] = "end",         [OPR_CALL_USER] = "user",
 	[OPR_CALL_KERNEL] = "kernel", [OPR_CALL_INLINED] = "inlined", [OPR_CALL_LESS] = "other",
-	[OPR_CALL_STATE] = "state",
+	[OPR_CALL_STATE] = "state",   [OPR_CALL_RUNTIME] = "runtime",
 };
 
 /* ---- text ---- */
@@ -102,7 +102,8 @@ static void write_line(const struct opr_stack_report *report, const struct opr_c
 		write_name(report, function->name, out);
 	if (function->kind == OPR_CALL_INLINED)
 		fputs("  (inlined)", out);
-	else if (function->image[0] && (!above || strcmp(above->image, function->image) != 0)) {
+	else if (function->kind != OPR_CALL_RUNTIME && function->image[0] &&
+		 (!above || strcmp(above->image, function->image) != 0)) {
 		fputs("  (", out);
 		opr_write_escaped(out, function->image);
 		fputc(')', out);
@@ -166,6 +167,18 @@ static size_t number_node(struct numbers *numbers, size_t depth)
 	return numbers->of[depth - 1];
 }
 
+/* Of a function of a runtime. */
+static void write_json_place(const struct opr_call_function *function, FILE *out)
+{
+	if (function->kind != OPR_CALL_RUNTIME)
+		return;
+	fputs(", \"function\": ", out);
+	opr_write_json(out, function->place.function ?: "");
+	fputs(", \"file\": ", out);
+	opr_write_json(out, function->place.source ?: "");
+	fprintf(out, ", \"line\": %u", function->place.line);
+}
+
 static void write_json(const struct opr_stack_report *report, FILE *out)
 {
 	const struct opr_stack_sums *sums = report->sums;
@@ -199,6 +212,7 @@ static void write_json(const struct opr_stack_report *report, FILE *out)
 		opr_write_json(out, node->function->name);
 		fputs(", \"image\": ", out);
 		opr_write_json(out, node->function->image);
+		write_json_place(node->function, out);
 		fprintf(out, ", \"self\": %" PRIu64 ", \"total\": %" PRIu64, node->self, node->total);
 		if (report->view != OPR_VIEW_CPU)
 			fprintf(out, ", \"records\": %" PRIu64, node->records);
@@ -207,12 +221,29 @@ static void write_json(const struct opr_stack_report *report, FILE *out)
 	fputs("\n    ]\n  }\n}\n", out);
 }
 
+/* Columns that only stacks with functions of a runtime have. */
+static void write_csv_place(const struct opr_call_function *function, FILE *out)
+{
+	if (function->kind != OPR_CALL_RUNTIME) {
+		fputs(",,", out);
+		return;
+	}
+	fputc(',', out);
+	opr_write_csv(out, function->place.source ?: "");
+	fprintf(out, ",%u", function->place.line);
+}
+
 static void write_csv(const struct opr_stack_report *report, FILE *out)
 {
 	struct numbers numbers = { 0 };
+	bool has_runtimes = false;
+
+	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node))
+		has_runtimes |= node->function->kind == OPR_CALL_RUNTIME;
 
 	if (!report->no_header)
-		fprintf(out, "node,parent,kind,total,percent,self,name,image%s\n", report->view != OPR_VIEW_CPU ? ",records" : "");
+		fprintf(out, "node,parent,kind,total,percent,self,name,image%s%s\n", report->view != OPR_VIEW_CPU ? ",records" : "",
+			has_runtimes ? ",file,line" : "");
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
 		size_t parent = number_node(&numbers, opr_call_depth(node));
 
@@ -224,6 +255,8 @@ static void write_csv(const struct opr_stack_report *report, FILE *out)
 		opr_write_csv(out, node->function->image);
 		if (report->view != OPR_VIEW_CPU)
 			fprintf(out, ",%" PRIu64, node->records);
+		if (has_runtimes)
+			write_csv_place(node->function, out);
 		fputc('\n', out);
 	}
 }

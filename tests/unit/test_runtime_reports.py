@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Functions of runtimes (Python and its like) in reports, from stores that this test writes
+(opd-stacks(5)). All figures are known.
+
+Run from the build directory by `make check`.
+"""
+import csv
+import io
+import json
+import os
+import sys
+import unittest
+
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+sys.dont_write_bytecode = True
+from stack_session import CUT, FRAME, KERNEL, OTHER, PROG, StackCase  # noqa: E402
+
+RUNTIME = 11
+# the program is an interpreter, and the other image a library of C that calls and is called
+NAMES = ("long_add", "eval", "import_site", "main", "_start")
+LIBRARY = (FRAME, OTHER, 64)
+HANDLER = ("python", "/srv/app/app.py", "handler", 41)
+INNER = ("python", "/srv/app/lib/sums.py", "Sum.add", 7)
+MODULE = ("python", "/srv/app/app.py", "<module>", 1)
+
+
+class RuntimeCase(StackCase):
+    maxDiff = None
+    source = "".join("void %s(void) { }\n" % name for name in NAMES)
+    functions = NAMES
+
+    def runtime(self, name, line=0, image=PROG):
+        """A frame: the name as (runtime, file, function, first line), or a text as it is; the line where it was."""
+        text = name if isinstance(name, str) else "\x1f".join(map(str, name))
+        return (RUNTIME, image, line << 32 | self.store.text(text))
+
+    def native(self, name, at=5):
+        return (FRAME, PROG, self.start[name] + at)
+
+    def outer(self):
+        return [self.native("_start"), self.native("main"), self.native("eval")]
+
+    def fill(self, image=PROG):
+        """100 samples: 40 in a function's own loop, 30 in C code of the interpreter that it calls,
+        20 in a library that it calls, 6 in the kernel below that, 4 without Python."""
+        module, handler, inner = self.runtime(MODULE, 50, image), self.runtime(HANDLER, 44, image), self.runtime(INNER, 9, image)
+        handler_later = self.runtime(HANDLER, 45, image)
+        self.store.add([*self.outer()[:2], self.native("eval", 0), module, handler, inner], 40)
+        self.store.add([*self.outer(), module, handler_later, inner, self.native("long_add", 0)], 30)
+        # a library of C that calls back into Python
+        self.store.add([*self.outer(), module, LIBRARY, self.native("eval"), handler, LIBRARY], 20)
+        self.store.add([*self.outer(), module, LIBRARY, self.native("eval"), handler, LIBRARY, (KERNEL, OTHER, 128)], 6)
+        self.store.add([self.native("_start"), self.native("main"), self.native("import_site", 0)], 4)
+
+    def folded(self, *options):
+        text = self.report("--format=folded", *options)
+        found = {}
+        for line in text.splitlines():
+            stack, count = line.rsplit(" ", 1)
+            self.assertNotIn(stack, found)
+            found[stack] = int(count)
+        return found
+
+
+FOLDED = {
+    "prog;<module> (app.py:1);handler (app.py:41);Sum.add (sums.py:7)": 70,
+    "prog;<module> (app.py:1);(no symbols);handler (app.py:41);(no symbols)": 20,
+    "prog;<module> (app.py:1);(no symbols);handler (app.py:41);(no symbols);(no symbols)_[k]": 6,
+    "prog;_start;main;import_site": 4,
+}
+
+
+class Stacks(RuntimeCase):
+    def test_fold(self):
+        """The interpreter's own frames are gone, its samples are those of the functions that it ran."""
+        self.fill()
+        self.assertEqual(self.folded(), FOLDED)
+        self.assertEqual(self.folded("--native=fold"), FOLDED)
+
+    def test_show(self):
+        self.fill()
+        below = "prog;_start;main;eval;<module> (app.py:1);"
+        self.assertEqual(self.folded("--native=show"), {
+            below + "handler (app.py:41);Sum.add (sums.py:7)": 40,
+            below + "handler (app.py:41);Sum.add (sums.py:7);long_add": 30,
+            below + "(no symbols);eval;handler (app.py:41);(no symbols)": 20,
+            below + "(no symbols);eval;handler (app.py:41);(no symbols);(no symbols)_[k]": 6,
+            "prog;_start;main;import_site": 4})
+
+    def test_only(self):
+        self.fill()
+        self.assertEqual(self.folded("--native=only"), {
+            "prog;<module> (app.py:1);handler (app.py:41);Sum.add (sums.py:7)": 70,
+            "prog;<module> (app.py:1);handler (app.py:41)": 26,
+            "prog;_start;main;import_site": 4})
+
+    def test_sums_are_the_same(self):
+        """However stacks are folded, by any group and for any tool, nothing is lost."""
+        self.fill()
+        self.store.add([self.runtime(HANDLER), self.runtime(INNER), self.native("long_add", 0)], 5, end=CUT)
+        self.store.add([], 2, end=CUT)
+        for native in ("fold", "show", "only"):
+            for options in ((), ("--by=comm",), ("--invert",), ("--by=thread", "--invert")):
+                self.assertEqual(sum(self.folded("--native=" + native, *options).values()), 107, (native, options))
+            stacks = json.loads(self.report("--stacks", "--format=json", "--native=" + native))["stacks"]
+            self.assertEqual((stacks["samples"], sum(node["self"] for node in stacks["nodes"])), (107, 107))
+        self.assertEqual(self.folded()["prog;[cut];handler (app.py:41);Sum.add (sums.py:7)"], 5)
+
+    def test_image_is_not_told(self):
+        """A timeline does not keep the image of the runtime: the native frame above a function tells it."""
+        self.fill(image=0)
+        self.assertEqual(self.folded(), FOLDED)
+
+    def test_selected_by_image(self):
+        """The innermost frame decides, and a function has the image of its runtime."""
+        for image in (PROG, 0):
+            self.store.__init__()
+            self.fill(image)
+            found = self.folded("lib-image:" + self.program)
+            self.assertEqual((sum(found.values()), found.get(next(iter(FOLDED)))), (74, 70))
+            self.assertEqual(sum(self.folded("lib-image:/bin/other").values()), 26)
+
+    def test_text(self):
+        self.fill()
+        rows = [line for line in self.report("--stacks").splitlines() if "(" in line]
+        self.assertEqual([row[37:] for row in rows if ".py" in row], [
+            "  <module> (app.py:1)", "    handler (app.py:41)", "      Sum.add (sums.py:7)", "      handler (app.py:41)"])
+        rows = self.report("--stacks", "--native=show").splitlines()
+        self.assertTrue(any(row.endswith("        <module> (app.py:1)") for row in rows), rows)
+        self.report("-l", "--native=show", rc=1)
+        self.assertIn("--native is meaningless without --stacks", self.err)
+        self.report("--stacks", "--native=both", rc=1)
+        self.assertIn("unknown word for --native", self.err)
+
+    def test_json_and_csv(self):
+        self.fill()
+        nodes = json.loads(self.report("--stacks", "--format=json"))["stacks"]["nodes"]
+        inner = next(node for node in nodes if node["name"] == "Sum.add (sums.py:7)")
+        self.assertEqual({key: inner[key] for key in ("kind", "image", "function", "file", "line", "self", "total")},
+                         {"kind": "runtime", "image": "python", "function": "Sum.add", "file": "/srv/app/lib/sums.py", "line": 7,
+                          "self": 70, "total": 70})
+        self.assertFalse(any("file" in node for node in nodes if node["kind"] != "runtime"))
+        rows = list(csv.DictReader(io.StringIO(self.report("--stacks", "--format=csv"))))
+        self.assertEqual([(row["name"], row["file"], row["line"]) for row in rows if row["kind"] == "runtime"],
+                         [("<module> (app.py:1)", "/srv/app/app.py", "1"), ("handler (app.py:41)", "/srv/app/app.py", "41"),
+                          ("Sum.add (sums.py:7)", "/srv/app/lib/sums.py", "7"), ("handler (app.py:41)", "/srv/app/app.py", "41")])
+        self.assertEqual({row["file"] for row in rows if row["kind"] != "runtime"}, {""})
+
+    def test_names(self):
+        """What is not known is not shown, and the same name in two files is two functions."""
+        for name, count in ((("node", "", "[node: not readable]", 0), 1), (("php", "/srv/index.php", "", 0), 2),
+                            (("perl", "lib.pm", "main::run", 0), 3), (("java", "A.java", "A.run", 12), 4),
+                            (("java", "/src/A.java", "A.run", 12), 5), ("no name at all", 6), (("cobol", "a", "b", 1), 7)):
+            self.store.add([self.native("eval", 0), self.runtime(name)], count)
+        nodes = json.loads(self.report("--stacks", "--format=json"))["stacks"]["nodes"]
+        self.assertEqual(sorted((node["name"], node["image"], node["self"]) for node in nodes if node["kind"] == "runtime"), [
+            ("(damaged name)", "", 13), ("(no name) (index.php)", "php", 2), ("A.run (A.java:12)", "java", 4),
+            ("A.run (A.java:12)", "java", 5), ("[node: not readable]", "node", 1), ("main::run (lib.pm)", "perl", 3)])
+
+
+if __name__ == "__main__":
+    unittest.main()
