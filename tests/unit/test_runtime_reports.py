@@ -160,5 +160,45 @@ class Stacks(RuntimeCase):
             ("A.run (A.java:12)", "java", 5), ("[node: not readable]", "node", 1), ("main::run (lib.pm)", "perl", 3)])
 
 
+class Functions(RuntimeCase):
+    """opreport -l --runtime"""
+
+    def test_functions(self):
+        self.fill()
+        self.store.add([*self.outer(), self.runtime(INNER), self.runtime(INNER), self.runtime(MODULE)], 3)  # recursion
+        self.store.add([*self.outer(), self.runtime(("node", "file:///srv/a.js", "run", 3), image=OTHER)], 1)
+        found = json.loads(self.report("-l", "--runtime", "--format=json"))["runtimes"]
+        self.assertEqual((found["samples"], found["of"]), (104, {"python": 99, "node": 1}))
+        self.assertEqual([(row["runtime"], row["function"], row["file"], row["line"], row["self"], row["total"])
+                          for row in found["functions"]], [
+            ("python", "Sum.add", "/srv/app/lib/sums.py", 7, 70, 73), ("python", "handler", "/srv/app/app.py", 41, 26, 96),
+            ("python", "<module>", "/srv/app/app.py", 1, 3, 99), ("node", "run", "file:///srv/a.js", 3, 1, 1)])
+        rows = list(csv.DictReader(io.StringIO(self.report("-l", "--runtime=node", "--format=csv"))))
+        self.assertEqual(rows, [{"self": "1", "percent": "0.961538", "total": "1", "runtime": "node", "function": "run",
+                                 "file": "file:///srv/a.js", "line": "3"}])
+        text = self.report("-l", "--runtime", "--threshold=90").splitlines()
+        self.assertEqual([line.split() for line in text[-3:]], [
+            ["self", "%", "self", "total", "%", "total", "runtime", "function", "(file:line)"],
+            ["26", "25.0000", "96", "92.3077", "python", "handler", "(app.py:41)"],
+            ["3", "2.8846", "99", "95.1923", "python", "<module>", "(app.py:1)"]])
+        self.assertIn("Runtime: python has 99 samples, 95.19 %", text)
+        self.assertEqual(len(self.report("-l", "--runtime", "prog", "--top=2", "--no-header").splitlines()), 2)
+        self.assertEqual(len(self.report("-l", "-n", "--runtime=python").splitlines()), 3)
+
+    def test_what_does_not_go_together(self):
+        self.fill()
+        self.report("-l", "--runtime=java", rc=1)
+        self.assertIn("no stack has a function of java", self.err)
+        for options in (["--runtime"], ["--runtime", "--stacks"], ["-l", "--runtime", "--waits"], ["-l", "--runtime", "-d"],
+                        ["-l", "--runtime", "--by=cgroup"], ["-l", "--runtime", "--format=xml"], ["-l", "--runtime", "--inline"]):
+            self.report(*options, rc=1)
+            self.assertIn("--runtime ", self.err)
+        self.report("-l", "--runtime", "--format=csv", "nothing", rc=1)
+        self.store.add([*self.outer(), self.runtime(INNER)], 3, event="CPU_CLK_UNHALTED:100000:0")
+        self.report("-l", "--runtime", rc=1)
+        self.assertIn("several events", self.err)
+        self.assertIn("Sum.add (sums.py:7)", self.report("-l", "--runtime", "event:CPU_CLK_UNHALTED"))
+
+
 if __name__ == "__main__":
     unittest.main()

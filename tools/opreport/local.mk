@@ -5,6 +5,7 @@ bin_opreport_SOURCES += \
 	tools/opreport/notes.c tools/opreport/notes.h \
 	tools/opreport/over_time.c tools/opreport/over_time.h tools/opreport/over_time_write.c \
 	tools/opreport/explain.c tools/opreport/explain.h tools/opreport/explain_text.c \
+	tools/opreport/runtimes.c tools/opreport/runtimes.h \
 	tools/opreport/waits.c tools/opreport/waits.h \
 	tools/opreport/options.c tools/opreport/options.h
 bin_opreport_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) $(MD_LIBS) $(POPT_LIBS) \

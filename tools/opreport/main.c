@@ -22,6 +22,7 @@
 #include "tools/opreport/notes.h"
 #include "tools/opreport/options.h"
 #include "tools/opreport/over_time.h"
+#include "tools/opreport/runtimes.h"
 #include "tools/opreport/waits.h"
 #include "tools/page/code.h"
 #include "tools/page/pack.h"
@@ -672,6 +673,7 @@ static int report_profile(const struct opr_options *options, const struct opr_wo
 		      : options->query.stacks  ? report_stacks(&report)
 		      : options->query.images  ? report_images(&report)
 		      : options->waits         ? opr_waits_report(&report.run, options)
+		      : options->runtimes      ? opr_runtimes_report(&report.run, options)
 		      : options->query.symbols ? report_symbols(&report)
 					       : report_summary(&report);
 	err = opr_run_end(&report.run, err);

@@ -80,6 +80,21 @@ static int take_stacks(void *field, const char *value)
 	return 0;
 }
 
+/* `field` is runtimes; the value, if there is one, is a runtime, or another word as above. */
+static int take_runtime(void *field, const char *value)
+{
+	struct opr_options *options = op_container_of(field, struct opr_options, runtimes);
+	enum op_runtime runtime = OP_NR_RUNTIMES;
+
+	options->runtimes = 1;
+	while (*value && --runtime > OP_RUNTIME_none)
+		if (!strcmp(op_runtime_word(runtime), value))
+			options->runtime = runtime;
+	if (*value && !options->runtime)
+		return opr_words_add(&options->query.words, value) < 0 ? opr_no_memory() : 0;
+	return 0;
+}
+
 static int take_native(void *field, const char *value)
 {
 	static const char *const words[] = { [OPR_NATIVE_FOLD] = "fold", [OPR_NATIVE_SHOW] = "show", [OPR_NATIVE_ONLY] = "only" };
@@ -159,6 +174,8 @@ static const struct opr_option rows[] = {
 	{ "output-file", 'o', FIELD(output_file), opr_take_string, "output to the given filename", "file" },
 	{ "reverse-sort", 'r', QUERY(reverse_sort), NULL, "use reverse sort", NULL },
 	{ "root", 'R', QUERY(naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "runtime", 0, FIELD(runtimes), take_runtime, "with --symbols: the functions of runtimes, or of one",
+	  "[python|node|java|php|perl|ruby]" },
 	{ "session-dir", 0, QUERY(session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	{ "show-address", 'w', QUERY(show_address), NULL, "show VMA address of each symbol", NULL },
 	OPR_SPAN_SINCE(QUERY),
@@ -332,6 +349,17 @@ static int check(const struct opr_options *options)
 			  options->format != OPR_FORMAT_CSV,
 		  "--waits is written as text, --format=csv or --format=json" },
 		{ options->waits && (options->diff || options->top_changes), "--waits is of one profile" },
+		{ options->runtimes && (!query->symbols || query->stacks || options->waits),
+		  "--runtime goes together with --symbols: opreport -l --runtime" },
+		{ options->runtimes && (query->details || query->callgraph || query->memory || query->by || query->lines ||
+					query->accumulated || query->show_address || query->images || options->html ||
+					query->inlined || options->sort.nr_words || query->include_symbols.nr_words ||
+					query->exclude_symbols.nr_words),
+		  "--runtime goes together with options that select, --top and --threshold" },
+		{ options->runtimes && options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON &&
+			  options->format != OPR_FORMAT_CSV,
+		  "--runtime is written as text, --format=csv or --format=json" },
+		{ options->runtimes && (options->diff || options->top_changes), "--runtime is of one profile" },
 		{ query->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ query->images && query->by, "--images and --by do not go together" },
@@ -450,7 +478,7 @@ static void finish_query(struct opr_options *options)
 	query->places = opr_format_has_places(options->format);
 	query->any_axes = options->format == OPR_FORMAT_XML;
 	query->totals_only = query->images || !query->symbols;
-	query->sessions_only = query->stacks || options->waits;
+	query->sessions_only = query->stacks || options->waits || options->runtimes;
 	if (options->waits)
 		query->view = OPR_VIEW_WAIT;
 	query->naming.fetch_lines = query->lines || query->inlined;

@@ -3,6 +3,7 @@
 #ifndef OPR_OPREPORT_OPTIONS_H
 #define OPR_OPREPORT_OPTIONS_H
 
+#include "libop/stacks/runtime_name.h"
 #include "tools/common/program.h"
 #include "tools/fetch/debuginfod.h"
 #include "tools/profile/query.h"
@@ -48,6 +49,8 @@ struct opr_options {
 	struct opr_debuginfod_time debuginfod_time;
 	enum opr_format format; /* OPR_FORMAT_XML also for --xml */
 	int waits;              /* functions that waited, with --symbols: 0 or 1 */
+	int runtimes;           /* functions of runtimes, with --symbols: 0 or 1 */
+	enum op_runtime runtime; /* of this one only; OP_RUNTIME_none: of all */
 	int explain;            /* one page instead of a report: 0 or 1 */
 	const char *colour;     /* "auto", "always" or "never" */
 	char *title;            /* the command line */
