@@ -6,14 +6,29 @@ import base64
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
+import string
 import tempfile
 import time
 
 HANG_SECONDS = 120
 PROGRAMS = ("chromium", "chromium-headless-shell", "chromium-browser")
+# Strings, and words that are no properties: names of the script of the page.
+WORD = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?<![\w$])(?:(?<!\.)|(?<=\.\.\.))[A-Za-z]+\b(?!:)""")
+
+
+def kept_names():
+    """Names of the script of opreport's page that tests use: minify.awk makes $a, $b ... of them."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "page", "web", "page.js"),
+              encoding="utf-8") as stream:
+        words = " ".join(re.findall(r"^// kept: (.*)", stream.read(), re.M)).split()
+    return {word: "$" + letter for word, letter in zip(words, string.ascii_letters) if len(word) > 2}
+
+
+KEPT = kept_names()
 
 
 def program():
@@ -115,7 +130,8 @@ class Browser:
                 raise TimeoutError("the page does not load")
 
     def run(self, script):
-        """The value of an expression on the page."""
+        """The value of an expression on the page, where names that are kept have short ones."""
+        script = WORD.sub(lambda found: KEPT.get(found.group(), found.group()), script)
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(json.dumps(answer["exceptionDetails"])[:2000])

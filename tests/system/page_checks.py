@@ -109,7 +109,7 @@ def check_colours(look, before):
         require("callers are missing: the copy of the stack was too short" in tip and
                 "What helps: opcontrol --apply --stacks=99:16384" in tip, "the tip of a cut stack: " + tip)
     look.tab.theme("light")
-    ends = before.run("D.ends.filter(end => end !== 'complete')")
+    ends = before.run("D.ends.map(end => end[0]).filter(end => end !== 'complete')")
     for end in ends:
         before.run("names[%s.node.f] = '[%s]'" % (box_of("[%s]" % ("cut" if end == ends[0] else ends[ends.index(end) - 1])), end))
         before.is_true("describe(%s.node)[1].some(line => line.startsWith('What helps: '))" % box_of("[%s]" % end),
@@ -265,3 +265,69 @@ def check_map(look, without):
     look.is_true("!$('tip').hidden && $('tip').textContent.includes('40 samples')", "and is told: " +
                  look.run("$('tip').textContent"))
     look.is_true("getComputedStyle($('bars')).touchAction === 'pan-y'", "and still scrolls the page")
+
+
+def press(look, words):
+    look.run("[...document.querySelectorAll('button')].find(b => b.textContent === '%s').click()" % words)
+
+
+def check_waits(look, without):
+    """CPU, waits and wall time in one page: states below the application, waits for work as one line,
+    records behind a share, the ledger of switches.
+    """
+    look.all_looks("#time=wait", "-wait")
+    look.all_looks("#time=wall", "-wall")
+    look.open()
+    look.is_true("all.a === 200 && !$('idle').textContent && $('title').textContent.includes('2.0 CPU seconds')", "CPU is first")
+    look.is_true("$('about').textContent.endsWith('200 samples of CPU time, one each 10.0 ms · 8.00 s of waits')", "both are told")
+    press(look, "Waits")
+    look.is_true("all.a === 4000000 && location.hash === '#time=wait'", "waits, and the hash keeps it")
+    look.is_true("table.s0.reduce((x, y) => x + y, 0) === all.a", "the functions add up")
+    title = look.run("$('title').textContent")
+    require(re.fullmatch(r"\w+: 4.00 s of waits in 30 minutes · warm 88 %, hot 13 % · 88 % of stacks whole, 10.0 ms lost", title),
+            "the heading: " + title)
+    states = look.run("rows[2].map(box => [nameOf(box.node.f), nameOf(box.node.p.f), describe(box.node)[1].join('|')])")
+    require([row[:2] for row in states] == [["[blocked]", "prog"], ["[disk]", "prog"], ["[runnable]", "prog"]] and
+            "sleeps until something happens" in states[0][2] and "3.00 s · 75.0 % of all" in states[0][2] and
+            "from 12 records of waits" in states[0][2], "states: %s" % states)
+    idle = look.run("$('idle').textContent")
+    require(idle == "Not shown: 4.00 s, 50.0 % of the time: threads that wait for work. Show", "the idle line: " + idle)
+    found = look.run("[...$('table').tBodies[0].rows].slice(0, 2).map(row => [...row.cells].slice(0, 4).map(x => x.textContent))")
+    require(found == [["87.5 %", "87.5 %", "14", "warm"], ["12.5 %", "12.5 %", "3", "hot"]], "the table: %s" % found)
+    look.is_true("$('table').rows[1].cells[0].title === '3.50 s'", "its time")
+    ledger = look.run("$('ledger').innerText").replace("\t", " ")
+    for words in ("found 8.00 s of the 8.10 s that threads waited, 98.8 %", "blocked 7.10 s", "disk 500 ms", "lost 10.0 ms",
+                  "switches 1,000 = 1 idle + 284 kernel + 26 emitted + 600 skipped + 89 lost", "records 20",
+                  "Waits on this page 8.00 s", "Stacks on this page 200, all that were selected"):
+        require(words in ledger, "the ledger has no %r: %s" % (words, ledger))
+    press(look, "Show")
+    look.is_true("all.a === 8000000 && !$('idle').textContent && location.hash === '#time=wait&idle=show'", "waits for work")
+    look.is_true("$('others').textContent === 'More (1)'", "the choice is behind the button")
+    press(look, "Wall time")
+    look.is_true("all.a === 10000000 && kidsOf(kidsOf(root)[0]).some(kid => nameOf(kid.f) === '[running]' && kid.a === 2000000)",
+                 "a sample is as long as it stands for")
+    look.run("S.by = 'comm'; S.idle = 'hide'; changed()")
+    look.is_true("all.a === 6000000 && rows[1].map(box => nameOf(box.node.f)).join() === 'prog,other'", "by process")
+    look.open("#time=wall&view=inverted")
+    look.is_true("Math.abs(kidsOf(root).reduce((x, y) => x + y.a, root.sa) - all.a) < 1e-6", "inverted adds up")
+    look.open("#time=wall&fn=%d" % look.run("names.indexOf('cold')"))
+    look.is_true("$('where').rows[0].textContent.includes('5.50 s · 91.7 % of all') && root.a === 5500000",
+                 "callers and callees: " + look.run("$('where').textContent"))
+    look.open("#time=nosuch&idle=nosuch")
+    look.is_true("S.time === 'cpu' && S.idle === 'hide'", "unknown words are left out")
+    without.open("#time=wait")
+    without.is_true("S.time === 'cpu' && !$('times').children.length && !$('choices').querySelector('[name=idle]')",
+                    "a page without waits has no switch")
+
+
+def check_waits_change(look):
+    """A difference of waits: times of both sides, and the noise is that of their records."""
+    look.open("#time=wait")
+    look.is_true("two && all.a === 4000000 && all.b === 7000000 && $('times').children.length === 3", "both sides")
+    title = look.run("$('title').textContent")
+    require(": 4.00 s → 7.00 s of waits in 30 minutes" in title and "warm +" not in title, "the heading: " + title)
+    look.is_true("$('idle').textContent.startsWith('Not shown: 4.00 s → 4.00 s, 50.0 % → 36.4 % of the time')", "idle: " +
+                 look.run("$('idle').textContent"))
+    row = look.run("[...$('table').tBodies[0].rows].map(row => [...row.cells].map(x => x.textContent)).find(r => r[4] === 'hot')")
+    require(row and row[2] == "3 → 24" and row[3].startswith("+37.5 ± 28.6, ×4.00"), "hot: %s" % row)
+    look.all_looks("#time=wait", "-change")

@@ -17,7 +17,7 @@ import opdtest
 from hot import compile_to
 from opdtest import Skip, require
 from page_checks import (box_of, check_ancestors, check_colours, check_fold, check_height, check_names, check_table,
-                         check_verdict, COLUMNS, check_map)
+                         check_verdict, check_waits, check_waits_change, COLUMNS, check_map)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
 SHOTS = next((word[8:] for word in sys.argv if word.startswith("--shots=")), None)
@@ -83,7 +83,7 @@ def check_heading(look, samples):
     look.open()
     period = int(re.match(r"STACKS:(\d+)", look.run("shownEvent()")).group(1))
     whole, lost = look.run("(() => { const [{ ends, lost }] = D.sides[0].sessions[0].events.filter(e => e.event === 'STACKS');"
-                           " return [counts.reduce((n, x, i) => n + (context(countOf[i], 2) ? 0 : x), 0),"
+                           " return [counts.reduce((n, x, i) => n + (accepted[countOf[i]] && !context(countOf[i], 2) ? x : 0), 0),"
                            " Object.values(lost).reduce((x, y) => x + y, 0)]; })()")
     title, seconds = look.run("$('title').textContent"), samples * period / 1e9
     wanted = r"%s: %s CPU seconds in \d+ seconds? · (.*) · %.0f %% of stacks whole, %d lost$" % (
@@ -601,6 +601,21 @@ def made_minutes(box, page_data, sessions):
     return page
 
 
+def made_waits(box, page_data, sessions):
+    """The page of a session with waits, and of another one that waits longer for its disk."""
+    pages = [os.path.join(box.dir, name + ".html") for name in ("waits", "slower")]
+    for name in ("waits", "slower"):
+        store = page_data.Store()
+        page_data.fill_waits(store)
+        if name == "slower":
+            store.add(page_data.START("_start", "hot"), 3000000, state=2, records=21, event="WAIT:1:0", comm="other")
+        sessions.write(store, name, ledger=page_data.WAITS_LEDGER)
+    for page, words in zip(pages, (["session:waits"], ["{", "session:waits", "}", "{", "session:slower", "}"])):
+        done = sessions.opreport("--html=" + page, *words)
+        require(not done.returncode, done.stderr)
+    return pages
+
+
 def made_pages(box):
     os.environ["OPD_BINDIR"] = box.bin
     import page_data  # pylint: disable=import-outside-toplevel
@@ -638,6 +653,7 @@ def made_pages(box):
         done = sessions.opreport("--html=" + pages[name], *words)
         require(not done.returncode, done.stderr)
     pages["minutes"] = made_minutes(box, page_data, sessions)
+    pages["waits"], pages["slower"] = made_waits(box, page_data, sessions)
     for name, cold, warm in (("moved-before", 500, 100), ("moved-after", 100, 500)):
         store = page_data.Store()
         store.add(page_data.START("_start", "cold", "hot"), cold)
@@ -673,6 +689,9 @@ def test(box):
         check_large(Look(tab, pages["large"]))
         check_cgroups(Look(tab, pages["cgroups"]))
         check_time(Look(tab, pages["days"]))
+        check_waits(Look(tab, pages["waits"]), Look(tab, pages["before"]))
+        check_waits_change(Look(tab, pages["slower"]))
+        check_contrast(Look(tab, pages["waits"]), ["#time=wait", "#time=wall&by=none"])
         if pages["minutes"]:
             check_map(Look(tab, pages["minutes"]), Look(tab, pages["before"]))
         measure(Look(tab, page), None)

@@ -40,6 +40,20 @@ def fill(store):
     store.add(START("_start", "cold"), 4, comm="other", cgroup="/a.slice/b", thread=7 << 32 | 9)
 
 
+def fill_waits(store):
+    """8 s of waits, of which 4 s are for work, in 20 records; and 2 s of a CPU."""
+    for names, us, records, state, options in (
+            (("_start", "cold", "warm"), 3000000, 12, 1, {}), (("_start", "cold", "warm"), 500000, 2, 4, {}),
+            (("_start", "hot"), 500000, 3, 2, {"comm": "other", "end": CUT}), (("_start", "epoll_wait"), 4000000, 3, 1, {})):
+        store.add(START(*names), us, state=state, records=records, event="WAIT:1:0", **options)
+    store.add(START("_start", "cold", "hot"), 200, event="STACKS:10000000:0")
+
+
+WAITS_LEDGER = ("waits\tWAIT\t1\t0\treceived=8010000\tstored=8000000\tlost_no_space=10000\tend_complete=7500000\tend_cut=500000\n"
+                "switches\tswitches=1000\tidle=1\tkernel=284\temitted=26\tskipped=600\tlost=89\trecords=20\t"
+                "blocked_us=7100000\tdisk_us=500000\tuninterruptible_us=0\trunnable_us=500000\tpreempted_us=0\tfrozen_us=0\n")
+
+
 def fill_many(store, nr_stacks, seed=1):
     """So many different stacks over MANY functions. Each begins as one before it and goes on for two
     calls, so most functions are near the leaves, as in programs. Each has some samples.
@@ -70,14 +84,15 @@ class Sessions:
         self.program = os.path.join(directory, "prog")
         with open(self.program + ".c", "w", encoding="ascii") as stream:
             stream.write(head + reports.PROGRAM)
+            stream.write("void epoll_wait(void) { }\n")
             for i in range(MANY):
                 stream.write("void f%d(void) { for (volatile int i = 0; i < 9; i++) ; }\n" % i)
         subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-g", "-nostdlib", "-static", "-fno-pie",
                         "-no-pie", "-o", self.program, self.program + ".c"], check=True)
-        names = FUNCTIONS + tuple("f%d" % i for i in range(MANY))
+        names = FUNCTIONS + ("epoll_wait",) + tuple("f%d" % i for i in range(MANY))
         positions.update((name, span[0]) for name, span in elfsyms.symbol_ranges(self.program, names).items())
 
-    def write(self, store, session="current", begin=None, flat=1, other=None, event="TIMER.0.0." + ALL, apart=False):
+    def write(self, store, session="current", begin=None, flat=1, other=None, event="TIMER.0.0." + ALL, apart=False, ledger=""):
         """`flat`: samples of hot in the sample file, or of functions by their names. `other`: a second
         program, which is USERS then. `apart`: the name of the program has the inode, too.
         """
@@ -92,7 +107,7 @@ class Sessions:
         write_ledger(place, count, event="STACKS", count=99, end_complete=count)
         path = os.path.join(place, "ledger")
         with open(path, encoding="ascii") as stream:
-            text = stream.read().replace("event\tSTACKS", "stacks\tSTACKS")
+            text = stream.read().replace("event\tSTACKS", "stacks\tSTACKS") + ledger
         if begin:
             text = re.sub(r"begin\t\S+\nend\t\S+", "begin\t%d.000000000\nend\t%d.000000000" % (begin, begin + 600), text)
         with open(path, "w", encoding="ascii") as stream:
@@ -120,15 +135,16 @@ class Page:
         flat = self.data["functions"]
         self.functions = [flat[i:i + 4] for i in range(0, len(flat), 4)]
         flat = self.data["contexts"]
-        self.contexts = [flat[i:i + 10] for i in range(0, len(flat), 10)]
+        self.contexts = [flat[i:i + 11] for i in range(0, len(flat), 11)]
+        self.records = collections.Counter()  # of waits, by path and context
         self.text, self.at, depth, path = self.data["nodes"], 0, 0, [()]
-        self.counts = [((), *pair) for pair in self.take()]  # (path of functions, context, samples)
+        self.counts = self.take(())  # (path of functions, context, samples, or microseconds of waits)
         paths = [()]
         while self.at < len(self.text):
             depth += 1 - self.number()
             path[depth:] = [path[depth - 1] + (self.number(),)]
             paths.append(path[depth])
-            self.counts += [(path[depth], *pair) for pair in self.take()]
+            self.counts += self.take(path[depth])
         self.times = []  # (path of functions, context, span, samples)
         self.text, self.at, node = self.data["times"], 0, 0
         while self.at < len(self.text):
@@ -137,6 +153,8 @@ class Page:
             for _ in range(self.number()):
                 span += self.number()
                 self.times.append((paths[node], context, span, self.number()))
+                if self.is_wait(context):
+                    self.number()
 
     def number(self):
         value, shift = 0, 0
@@ -148,8 +166,28 @@ class Page:
             if digit < 32:
                 return value
 
-    def take(self):
-        return [(self.number(), self.number()) for _ in range(self.number())]
+    def take(self, path):
+        """The counts of a node."""
+        counts = []
+        for _ in range(self.number()):
+            counts.append((path, self.number(), self.number()))
+            if self.is_wait(counts[-1][1]):
+                self.records[counts[-1][:2]] += self.number()
+        return counts
+
+    def is_wait(self, context):
+        return self.string(self.contexts[context][FIELDS["event"]]).startswith("WAIT:")
+
+    def waits(self):
+        """Microseconds and records by state, "idle" for those that wait for work, and path of names."""
+        found = collections.defaultdict(lambda: (0, 0))
+        for path, context, us in self.counts:
+            if self.is_wait(context):
+                state = self.contexts[context][10]
+                key = ("idle" if state == len(self.data["states"]) - 1 else self.data["states"][state][0],
+                       *(self.name(f - 1) for f in path if f))
+                found[key] = (found[key][0] + us, found[key][1] + self.records[path, context])
+        return dict(found)
 
     def string(self, index):
         return self.data["strings"][index]
@@ -166,14 +204,16 @@ class Page:
         return folded
 
     def samples(self, side=None):
-        return sum(count for _, context, count in self.counts if side in (None, self.contexts[context][0]))
+        """Those of waits are times, and no samples."""
+        return sum(count for _, context, count in self.counts
+                   if side in (None, self.contexts[context][0]) and not self.is_wait(context))
 
     def folded(self, by, side=0):
         folded = collections.Counter()
         for path, context, count in self.counts:
             row = self.contexts[context]
             if row[0] == side:
-                end = ("[%s]" % self.data["ends"][row[2]],) if row[2] else ()
+                end = ("[%s]" % self.data["ends"][row[2]][0],) if row[2] else ()
                 names = tuple(self.name(f - 1) if f else "(other)" for f in path)
                 folded[(self.string(row[FIELDS[by]]),) + end + names] += count
         return folded

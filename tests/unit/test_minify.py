@@ -19,7 +19,7 @@ SCRIPTS = (
     ("const r = /a  \\/  [/]  '/g, q = 8 / 2 / 1;\n", "let r=/a  \\/  [/]  '/g,q=8/2/1;"),
     ("const f = x => { return /  x\"/.test(x) ; };\n", "let f=x=>{return/  x\"/.test(x)};"),
     ("const t = `a  ${ f( { b : `  c ${ 1 + 1 }  } ` } ) }  // d`;  const f = x => x.b\n",
-     "let t=`a  ${f({b:`  c ${1+1}  } `})}  // d`;let f=x=>x.b"),
+     "let t=`a  ${f({b:`  c ${1+1}  } `})}  // d`,f=x=>x.b"),
     ("let n = 1\nlet m = n\n++m\n;[1, 2]\n  .map(x =>\n    x + 1) /* b */\n", "let n=1\nlet m=n\n++m;[1,2].map(x=>x+1)"),
     ("const g = function () { return 1 }\nif (g() in [1]) { g () } else g()\n{ }\n",
      "let g=function(){return 1}\nif(g()in[1]){g()}else g()\n{}"),
@@ -28,6 +28,9 @@ SCRIPTS = (
     ("const total = [2], one = x => { const inner = x + 1; return inner + total[0]; };\n"
      "function two(first) { const own = first * 2; return own + one(own); }\nconst s = two(1) + total[0];\n",
      "let a=[2],c=x=>{let b=x+1;return b+a[0]};function d(b){let a=b*2;return a+c(a)}\nlet s=d(1)+a[0];"),
+    # no name that looks like a short one is given to two words; a constructor needs no empty list
+    ("const r1 = 1, long = 2, a1 = r1 + long;\nlet set = new Set(), s = set.size + a1;\n",
+     "let c=1,b=2,a=c+b,d=new Set,s=d.size+a;"),
 )
 STYLES = (
     ("a :focus , b > c { color : red ; margin: 0 -1px calc(1px + 2px) }\n/* x */\n@media (min-width: 1px) {\n}\n",
@@ -49,6 +52,17 @@ class Minify(unittest.TestCase):
                 for text, wanted in cases:
                     self.assertEqual(self.minified(awk, lang, text), wanted, awk)
                     self.assertEqual(self.minified(awk, lang, wanted), wanted, awk)
+
+    def test_properties(self):
+        """Those that are used often get short names; `// kept:` gives names that others find."""
+        script = "const s = ['a'];\nlet n = s.length + s.length + s?.length\nn += s.length + s\n  .length;\n"
+        wanted = "let s=['a'],n=s[_a]+s[_a]+s?.[_a]\nn+=s[_a]+s[_a];"
+        for awk in AWKS:
+            self.assertEqual(self.minified(awk, "js", script), "let _a='length';" + wanted)
+            self.assertEqual(self.minified(awk, "js", "'use strict';\n" + script), "'use strict';let _a='length';" + wanted)
+            self.assertEqual(self.minified(awk, "js", "// kept: f long other\nconst long = 1, other = 2, f = long, g = other;\n"),
+                             "let $b=1,$c=2,f=$b,g=$c;")
+            self.assertIn("too many names", self.minified(awk, "js", "// kept: %s\nlet a = 1;\n" % " ".join("x" * 53), rc=1))
 
     def test_the_same_meaning(self):
         if not shutil.which("node"):

@@ -5,6 +5,7 @@ this test writes (opd-stacks(5)). All figures are known.
 
 Run from the build directory by `make check`.
 """
+import collections
 import csv
 import gzip
 import io
@@ -290,15 +291,50 @@ class Waits(StackCase):
         self.assertIn(": switches 36426, idle 1, kernel 284, emitted 126, skipped 34854, lost 1161, records 40, "
                       "blocked_us 8000000, disk_us 500000, ", self.err)
 
-    def test_page(self):
-        """The page has samples, and no microseconds among them."""
-        self.fill()
+    def page(self, *words):
         path = os.path.join(self.dir, "page.html")
-        self.report("--html=" + path)
+        self.report("--html=" + path, *words)
         with open(path, encoding="utf-8") as stream:
-            page = page_data.Page(stream.read())
-        self.assertEqual(page.samples(), 200)
-        self.assertNotIn("WAIT", json.dumps(page.data))
+            return page_data.Page(stream.read())
+
+    def test_page(self):
+        """Samples and microseconds are apart, and waits for work are told; tests/system/test_page.py has the script."""
+        self.fill()
+        page = self.page()
+        self.assertEqual((page.samples(), page.data["time"], page.data["idle"]), (200, "cpu", False))
+        self.assertEqual(page.waits(), {
+            ("blocked", "_start", "serve", "lock_cache", "pthread_mutex_lock"): (3000000, 12),
+            ("runnable", "_start", "serve", "lock_cache", "pthread_mutex_lock"): (250000, 2),
+            ("disk", "_start", "serve", "fsync"): (500000, 3), ("blocked", "_start", "serve", "backoff", "nanosleep"): (250000, 4),
+            ("idle", "_start", "pool", "epoll_wait"): (3000000, 5), ("idle", "_start", "tick", "nanosleep"): (1000000, 1)})
+        side = page.data["sides"][0]
+        self.assertEqual((side["samples"], side["unselected"], side["us"]), (200, 0, [8000000, 0, 8000000]))
+        self.assertEqual(side["sessions"][0]["waits"],
+                         SWITCHES | {name + "_us": us for name, us in EXACT.items()} | {"lost_us": 10000})
+        page = self.page("--stacks=wall", "--idle=show")
+        self.assertEqual((page.data["time"], page.data["idle"]), ("wall", True))
+
+    def test_page_prunes_waits(self):
+        """A threshold is of the samples, and of the waits. What is left out is told of both."""
+        self.fill()
+        page = self.page("--threshold=10")
+        self.assertEqual((page.data["pruned"], page.data["prunedUs"]), (0, 750000))
+        self.assertEqual(sum(us for us, _ in page.waits().values()), 8000000)
+        self.assertEqual(sum(records for _, records in page.waits().values()), 27)
+        self.assertEqual(page.waits()["blocked", "_start", "serve", "lock_cache", "pthread_mutex_lock"], (3000000, 12))
+
+    def test_page_by_time(self):
+        """Each minute has its waits."""
+        self.fill(ledger=False)
+        self.write_minutes()
+        page = self.page("--since=@%d" % BEGIN, "--until=@%d" % (BEGIN + 180))
+        self.assertEqual(len(page.data["spans"]), 3)
+        waits = collections.Counter()
+        for path, context, span, count in page.times:
+            if page.is_wait(context):
+                waits[page.name(path[-1] - 1), page.contexts[context][10], span] += count
+        self.assertEqual(waits, {("lock_cache", BLOCKED, 0): 1000000, ("lock_cache", BLOCKED, 1): 4000000,
+                                 ("lock_cache", BLOCKED, 2): 1000000} | {("epoll_wait", 7, span): 500000 for span in range(3)})
 
     def test_no_waits(self):
         self.store.add(self.frames("_start", "serve"), 200, event=STACKS)

@@ -455,7 +455,8 @@ static int report_stacks(struct report *report)
 static int report_page(struct report *reports, size_t nr_reports)
 {
 	const struct opr_query *query = reports[0].run.query;
-	struct opr_page page = { .nr_sides = nr_reports };
+	struct opr_query everything = *query;
+	struct opr_page page = { .nr_sides = nr_reports, .view = query->view, .show_idle = query->show_idle };
 	struct opr_short_names short_names = { 0 }, *names = query->long_names ? NULL : &short_names;
 	struct opr_output output = { 0 };
 	struct op_text json = { 0 };
@@ -464,9 +465,10 @@ static int report_page(struct report *reports, size_t nr_reports)
 	for (size_t i = 0; i < nr_reports && !err; i++) {
 		struct opr_page_side *side = &page.sides[i];
 
+		everything.view = OPR_VIEW_PAGE;
 		side->run = &reports[i].run;
 		side->contexts.max_spans = nr_reports == 1 ? OPR_PAGE_SPANS_MAX : 0;
-		err = opr_stacks_read(&side->tree, &side->sums, &side->run->selection, query, &side->contexts);
+		err = opr_stacks_read(&side->tree, &side->sums, &side->run->selection, &everything, &side->contexts);
 	}
 	if (!err && names)
 		err = opr_short_images_find(names, &page.sides[0].sums, nr_reports > 1 ? &page.sides[1].sums : NULL);

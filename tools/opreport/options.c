@@ -337,8 +337,8 @@ static int check(const struct opr_options *options)
 		{ query->view != OPR_VIEW_CPU && options->format == OPR_FORMAT_PERF,
 		  "--format=perf has samples, and waits are times: --format=pprof has them" },
 		{ query->native != OPR_NATIVE_FOLD && !query->stacks, "--native is meaningless without --stacks and --html" },
-		{ query->show_idle && query->view == OPR_VIEW_CPU && !options->waits,
-		  "--idle is meaningless without --stacks=wait, --stacks=wall and --waits" },
+		{ query->show_idle && query->view == OPR_VIEW_CPU && !options->waits && !options->html,
+		  "--idle is meaningless without --stacks=wait, --stacks=wall, --waits and --html" },
 		{ options->waits && (!query->symbols || query->stacks),
 		  "--waits goes together with --symbols: opreport -l --waits" },
 		{ options->waits && (query->details || query->callgraph || query->memory || query->by || query->lines ||

@@ -9,6 +9,7 @@
 #include "tools/common/progress.h"
 #include "tools/profile/image_name.h"
 #include "tools/stacks/arrange.h"
+#include "tools/stacks/idle.h"
 #include "tools/symbols/image_identity.h"
 
 #define CONTEXT_BYTES      40u /* of the numbers of a context, at most */
@@ -18,15 +19,15 @@
 
 struct weighed {
 	size_t context;
-	uint64_t nr_samples;
+	double share; /* of all samples, or of all waits */
 };
 
 static int compare_weighed(const void *left, const void *right)
 {
 	const struct weighed *a = left, *b = right;
 
-	if (a->nr_samples != b->nr_samples)
-		return a->nr_samples > b->nr_samples ? -1 : 1;
+	if (a->share < b->share || a->share > b->share)
+		return a->share > b->share ? -1 : 1;
 	return a->context < b->context ? -1 : a->context > b->context;
 }
 
@@ -40,13 +41,18 @@ static size_t bytes_of(const struct opr_stack_context *row)
 	return nr_bytes;
 }
 
-/* Which contexts of a side have room: those with most samples. Indexed by context. */
+/* Which contexts of a side have room: those with most samples or time. Indexed by context. */
 static void keep_contexts(const struct opr_page_side *side, struct weighed *weighed, bool *is_kept)
 {
 	size_t nr = 0, nr_bytes = 0;
 
-	for (const struct opr_call_node *group = side->tree.root.children; group; group = group->next)
-		weighed[nr++] = (struct weighed){ strtoul(group->function->name, NULL, 10), group->total };
+	for (const struct opr_call_node *group = side->tree.root.children; group; group = group->next) {
+		size_t context = strtoul(group->function->name, NULL, 10);
+		bool is_wait = side->contexts.rows[context].is_wait;
+		uint64_t of = is_wait ? side->sums.selected_us : side->sums.nr_samples - side->sums.selected_us;
+
+		weighed[nr++] = (struct weighed){ context, opr_percent(group->total, of) };
+	}
 	qsort(weighed, nr, sizeof(*weighed), compare_weighed);
 	for (size_t i = 0; i < nr; i++) {
 		nr_bytes += bytes_of(&side->contexts.rows[weighed[i].context]);
@@ -70,7 +76,7 @@ static int make_other(struct opr_stack_context *row)
 
 static bool is_same_other(const struct opr_stack_context *a, const struct opr_stack_context *b)
 {
-	return a->session == b->session && a->end == b->end && !strcmp(a->event, b->event);
+	return a->session == b->session && a->end == b->end && a->state == b->state && !strcmp(a->event, b->event);
 }
 
 /* Makes one context of those without room. numbers[old] is the new one. */
@@ -162,22 +168,84 @@ static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_no
 	return copy ? opr_call_child(&page->tree, parent, copy) : NULL;
 }
 
-static int add_count(struct opr_page *page, struct opr_call_node *node, size_t context, uint64_t count)
+static int add_count(struct opr_page *page, struct opr_call_node *node, size_t context, uint64_t count, uint64_t nr_records)
 {
 	if (!op_grow(&page->counts, &page->capacity, page->nr_counts + 1))
 		return -ENOMEM;
-	page->counts[page->nr_counts++] = (struct opr_page_count){ node, context, count };
+	page->counts[page->nr_counts++] = (struct opr_page_count){ node, context, count, nr_records };
 	node->self += count;
 	return 0;
 }
 
-/* Copies what is below a group; `copies` has the copies by the index of the node. */
-static int copy_group(struct opr_page *page, const struct opr_call_node *group, size_t context, struct opr_call_node **copies)
+/* What is known while a side is added. */
+struct adding {
+	struct opr_page *page;
+	struct opr_page_side *side;
+	size_t nr_before;             /* contexts of the side before */
+	struct opr_call_node **copies; /* by the index of the node */
+	size_t *numbers;              /* of contexts, by those of the reader */
+	size_t *idle;                 /* by number: that of its waits for work; 0: none yet */
+};
+
+/* The context for the waits for work of another one, which has only the other waits then. */
+static int make_idle(struct opr_stack_contexts *contexts, size_t number, size_t *ret_number)
 {
+	const struct opr_stack_context *from;
+	struct opr_stack_context *row;
+
+	if (!op_grow(&contexts->rows, &contexts->capacity, contexts->nr_rows + 1))
+		return -ENOMEM;
+	from = &contexts->rows[number];
+	row = &contexts->rows[contexts->nr_rows];
+	*row = *from;
+	row->event = strdup(from->event);
+	row->app = strdup(from->app);
+	row->comm = strdup(from->comm);
+	row->cgroup = strdup(from->cgroup);
+	row->user = strdup(from->user);
+	row->thread = strdup(from->thread);
+	row->cpu = strdup(from->cpu);
+	row->is_idle = true;
+	*ret_number = contexts->nr_rows++;
+	return row->event && row->app && row->comm && row->cgroup && row->user && row->thread && row->cpu ? 0 : -ENOMEM;
+}
+
+/* The context of a stack that ends at a node. */
+static int context_of(struct adding *adding, const struct opr_call_node *node, size_t context, size_t *ret_number)
+{
+	size_t number = adding->numbers[context];
+	int err = 0;
+
+	if (adding->side->contexts.rows[number].state == OP_WAIT_blocked && opr_idle_blocked(node)) {
+		if (!adding->idle[number])
+			err = make_idle(&adding->side->contexts, number, &adding->idle[number]);
+		number = adding->idle[number];
+	}
+	*ret_number = adding->nr_before + number;
+	return err;
+}
+
+static int add_stack(struct adding *adding, const struct opr_call_node *node, size_t context)
+{
+	size_t number;
+	int err = node->self ? context_of(adding, node, context, &number) : 0;
+
+	if (err || !node->self)
+		return err;
+	return add_count(adding->page, adding->copies[node->index], number, node->self, node->self_records);
+}
+
+/* Copies what is below a group. */
+static int copy_group(struct adding *adding, const struct opr_call_node *group)
+{
+	struct opr_page *page = adding->page;
+	struct opr_call_node **copies = adding->copies;
+	size_t context = strtoul(group->function->name, NULL, 10);
 	const struct opr_call_node *node = group;
-	int err = group->self ? add_count(page, &page->tree.root, context, group->self) : 0;
+	int err;
 
 	copies[group->index] = &page->tree.root;
+	err = add_stack(adding, group, context);
 	while (!err) {
 		node = opr_call_next(node);
 		opr_progress_count("merging stacks", page->tree.nr_nodes,
@@ -185,25 +253,28 @@ static int copy_group(struct opr_page *page, const struct opr_call_node *group, 
 		if (!node || node->parent == group->parent)
 			return 0;
 		copies[node->index] = copy_node(page, copies[node->parent->index], node->function);
-		err = !copies[node->index] ? -ENOMEM : node->self ? add_count(page, copies[node->index], context, node->self) : 0;
+		err = copies[node->index] ? add_stack(adding, node, context) : -ENOMEM;
 	}
 	return err;
 }
 
 /* Where a span has samples of a node, the node has a count, so that it is not left out. */
-static int add_times(struct opr_page *page, const struct opr_stack_contexts *contexts, const size_t *numbers,
-		     struct opr_call_node **copies)
+static int add_times(struct adding *adding)
 {
+	const struct opr_stack_contexts *contexts = &adding->side->contexts;
+	struct opr_page *page = adding->page;
 	int err = 0;
 
 	for (size_t i = 0; i < contexts->nr_times && !err; i++) {
 		const struct opr_stack_time *time = &contexts->times[i];
+		struct opr_call_node *node = adding->copies[time->node->index];
+		size_t number;
 
-		if (!op_grow(&page->times, &page->times_capacity, page->nr_times + 1))
+		err = context_of(adding, time->node, time->context, &number);
+		if (err || !op_grow(&page->times, &page->times_capacity, page->nr_times + 1))
 			return -ENOMEM;
-		page->times[page->nr_times++] =
-			(struct opr_page_time){ copies[time->node->index], numbers[time->context], time->span, time->count };
-		err = add_count(page, copies[time->node->index], numbers[time->context], 0);
+		page->times[page->nr_times++] = (struct opr_page_time){ node, number, time->span, time->count, time->nr_records };
+		err = add_count(page, node, number, 0, 0);
 	}
 	return err;
 }
@@ -221,11 +292,16 @@ static int compare_counts(const void *left, const void *right)
 static int add_side(struct opr_page *page, struct opr_page_side *side, size_t nr_before)
 {
 	size_t nr_rows = side->contexts.nr_rows;
-	struct opr_call_node **copies = calloc(side->tree.nr_nodes + 1, sizeof(struct opr_call_node *));
+	struct adding adding = { .page = page,
+				 .side = side,
+				 .nr_before = nr_before,
+				 .copies = calloc(side->tree.nr_nodes + 1, sizeof(struct opr_call_node *)),
+				 .numbers = calloc(nr_rows + 1, sizeof(*adding.numbers)),
+				 .idle = calloc(nr_rows + 1, sizeof(*adding.idle)) };
 	struct weighed *weighed = calloc(nr_rows + 1, sizeof(*weighed));
 	bool *is_kept = calloc(nr_rows + 1, sizeof(*is_kept));
-	size_t *numbers = calloc(nr_rows + 1, sizeof(*numbers));
-	int err = copies && weighed && is_kept && numbers ? opr_call_tree_sum(&side->tree) : -ENOMEM;
+	bool has_memory = adding.copies && adding.numbers && adding.idle && weighed && is_kept;
+	int err = has_memory ? opr_call_tree_sum(&side->tree) : -ENOMEM;
 
 	for (size_t i = 0; page->nr_sides == 2 && i < nr_rows && !err; i++) {
 		char *app = opr_identity_path(side->contexts.rows[i].app);
@@ -238,16 +314,17 @@ static int add_side(struct opr_page *page, struct opr_page_side *side, size_t nr
 	}
 	if (!err) {
 		keep_contexts(side, weighed, is_kept);
-		err = merge_contexts(&side->contexts, is_kept, numbers);
+		err = merge_contexts(&side->contexts, is_kept, adding.numbers);
 	}
 	for (const struct opr_call_node *group = side->tree.root.children; group && !err; group = group->next)
-		err = copy_group(page, group, nr_before + numbers[strtoul(group->function->name, NULL, 10)], copies);
+		err = copy_group(&adding, group);
 	if (!err)
-		err = add_times(page, &side->contexts, numbers, copies);
-	free(copies);
+		err = add_times(&adding);
+	free(adding.copies);
+	free(adding.numbers);
+	free(adding.idle);
 	free(weighed);
 	free(is_kept);
-	free(numbers);
 	return err;
 }
 
@@ -257,10 +334,14 @@ static void merge_counts(struct opr_page *page)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < page->nr_counts; i++) {
-		if (nr && !compare_counts(&page->counts[nr - 1], &page->counts[i]))
-			page->counts[nr - 1].count += page->counts[i].count;
-		else
-			page->counts[nr++] = page->counts[i];
+		struct opr_page_count *count = &page->counts[i], *last = nr ? &page->counts[nr - 1] : NULL;
+
+		if (!last || compare_counts(last, count)) {
+			page->counts[nr++] = *count;
+			continue;
+		}
+		last->count += count->count;
+		last->nr_records += count->nr_records;
 	}
 	page->nr_counts = nr;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The stacks of a page. Those of all contexts are one tree; where stacks end, a node has a count
- * for each context. Contexts with few samples become "(other)" when there are too many. One thread.
+ * for each context. Contexts with few samples become "(other)" when there are too many. Waits for
+ * work (idle.h) have contexts of their own. One thread.
  */
 #ifndef OPR_PAGE_COLLECT_H
 #define OPR_PAGE_COLLECT_H
@@ -23,14 +24,14 @@ struct opr_page_side {
 struct opr_page_count {
 	const struct opr_call_node *node; /* in the tree of the page */
 	size_t context; /* those of the second side come behind those of the first */
-	uint64_t count;
+	uint64_t count, nr_records; /* records: of waits */
 };
 
 /* What a span of time added at a node. */
 struct opr_page_time {
 	const struct opr_call_node *node; /* in the tree of the page */
 	size_t context, span;
-	uint64_t count;
+	uint64_t count, nr_records;
 };
 
 #define OPR_PAGE_SPANS_MAX 120u /* opr_stack_contexts.max_spans: columns of the heat map */
@@ -38,6 +39,8 @@ struct opr_page_time {
 struct opr_page {
 	struct opr_page_side sides[2];
 	size_t nr_sides;
+	enum opr_view view; /* that the page shows first; OPR_VIEW_PAGE is not allowed */
+	bool show_idle;
 	struct opr_call_tree tree; /* the calls, without groups */
 	struct opr_page_count *counts; /* sorted by the index of the node, then by context */
 	size_t nr_counts, capacity;

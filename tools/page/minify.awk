@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # usage: LC_ALL=C awk -v lang=js|css -f minify.awk FILE: the same script or style without comments
-# and without the blanks that separate nothing. Names that the script declares become short, but for
-# those in a comment that begins with `// kept:`.
+# and without the blanks that separate nothing. Names that the script declares become short. Those in
+# a comment that begins with `// kept:` become $a, $b ... in their order, so that tests find them.
+# Properties with long names that are used often get names, too: `x.length` becomes `x[_a]`.
 #
 # It knows strings, templates and regular expressions. A / behind a word, a number, ) or ] divides,
 # so a regular expression cannot be the body of an `if (...)`. A line that ends in what could end a
@@ -84,9 +85,14 @@ function split_text(at, next_at, c, two, blank, depth, braces) {
 	}
 }
 
-function keep(names, list, i) {
-	for (i = split(names, list, " "); i; i--)
-		kept[list[i]] = 1
+function keep(names, list, nr_list, i) {
+	nr_list = split(names, list, " ")
+	for (i = 1; i <= nr_list; i++)
+		kept[list[i]] = "$" substr(letters, ++nr_kept, 1)
+	if (nr_kept > length(letters)) {
+		print "minify.awk: too many names are kept" >"/dev/stderr"
+		exit failed = 1
+	}
 }
 
 function is_word(i) { return token[i] ~ /^[A-Za-z_$][A-Za-z0-9_$]*$/ }
@@ -119,6 +125,7 @@ function declare_for_all(i, last) {
 # follows another one: joins. is_key: 1, or 2 where `{ word }` is both. part: the statement, of those
 # outside of all blocks, that a token belongs to.
 function find_names(i, depth, opened, declares, last, next_one, nr_parts) {
+	depth = 0
 	for (i = 1; i <= nr; i++) {
 		last = token[i - 1]
 		next_one = token[i + 1]
@@ -166,9 +173,11 @@ function take(name, word, i, list, nr_list) {
 
 # The most frequent names get the shortest names. Two words may get the same one where no statement
 # has both.
-function shorten(i, word, best, weight, name, nr_names, letters, undeclared) {
-	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	keep("of") # a word of the language, too
+function shorten(i, word, best, weight, name, nr_names, undeclared) {
+	for (word in kept)
+		if (length(kept[word]) < length(word))
+			short[word] = kept[word]
+	kept["of"] = "of" # a word of the language, too
 	for (i = 1; i <= nr; i++) {
 		if (!is_word(i) || is_key[i] == 1)
 			continue
@@ -196,12 +205,15 @@ function shorten(i, word, best, weight, name, nr_names, letters, undeclared) {
 			if (!(name in undeclared) && take(name, best))
 				break
 		}
-		if (nr_names < 520 && length(name) < length(best))
+		# one that looks like a short name may be that of another word
+		if (nr_names < 520 && (length(name) < length(best) || best ~ /^[A-Za-z][0-9]+$/))
 			short[best] = name
 		delete weight[best]
 	}
 	for (i = 1; i <= nr; i++)
-		if (joins[i - 1])
+		if (token[i - 3] == "new" && token[i - 1] == "(" && token[i] == ")" && token[i + 1] ~ /^[]);,}]$/)
+			token[i] = token[i - 1] = ""
+		else if (joins[i - 1])
 			token[i] = ""
 		else if (joins[i])
 			token[i] = ","
@@ -211,7 +223,34 @@ function shorten(i, word, best, weight, name, nr_names, letters, undeclared) {
 			token[i] = same[token[i]]
 }
 
+# The properties whose names save bytes as _a, _b ...: name_of[i] is behind the i-th `.`.
+function name_properties(i, word, best, saved, nr_words, words, name, list) {
+	for (i = 3; i <= nr; i++)
+		if (is_key[i] == 1 && token[i - 1] == ".") {
+			if (!(token[i] in saved)) {
+				saved[token[i]] = -length(token[i]) - 6
+				words[++nr_words] = token[i]
+			}
+			saved[token[i]] += length(token[i]) - 3
+		}
+	for (i = 1; i <= nr_words && nr_properties < length(letters); i++)
+		if (saved[words[i]] > 0) {
+			name[words[i]] = "_" substr(letters, ++nr_properties, 1)
+			properties = properties (properties ? "," : "let ") name[words[i]] "='" words[i] "'"
+		}
+	for (i = 3; i <= nr; i++)
+		if (is_key[i] == 1 && token[i - 1] == "." && token[i] in name) {
+			token[i - 1] = token[i - 2] == "?" ? ".[" : "["
+			gap[i - 1] = gap[i] = 0
+			token[i] = name[token[i]] "]"
+		}
+	i = token[1] == "'use strict'"
+	if (properties)
+		token[i + 1] = (i ? ";" : "") properties ";" (i ? "" : token[1])
+}
+
 BEGIN {
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	same["const"] = "let"
 	same["true"] = "!0"
 	same["false"] = "!1"
@@ -246,6 +285,7 @@ END {
 	if (!failed && lang == "js") {
 		find_names()
 		shorten()
+		name_properties()
 	}
 	for (i = 1; !failed && i <= nr; i++)
 		put(i)

@@ -36,7 +36,7 @@ struct packing {
 	const struct opr_call_node **shown; /* by index: the node, or one above it */
 	struct opr_page_count *pruned; /* what is not shown, at nodes that are; sorted */
 	size_t nr_pruned;
-	uint64_t nr_pruned_samples;
+	uint64_t nr_pruned_samples, pruned_us; /* samples, and microseconds of waits */
 	size_t *numbers; /* of the functions on the page, by index, from 1; 0: not there yet */
 	size_t nr_functions;
 	/* by index of nodes: the node on the page, and the one for what is not shown below it */
@@ -49,7 +49,7 @@ struct packing {
 
 struct packed_time {
 	size_t node, context, span;
-	uint64_t count;
+	uint64_t count, nr_records;
 };
 
 /* ---- strings ---- */
@@ -162,6 +162,13 @@ static const struct opr_stack_context *context_at(const struct opr_page *page, s
 	return &page->sides[*ret_side].contexts.rows[context - (*ret_side ? page->sides[0].contexts.nr_rows : 0)];
 }
 
+static bool is_wait(const struct opr_page *page, size_t context)
+{
+	size_t side;
+
+	return context_at(page, context, &side)->is_wait;
+}
+
 /* The percentage that a sample of each context is of its event and side. NULL: no memory. */
 static double *weigh_contexts(const struct opr_page *page)
 {
@@ -228,7 +235,7 @@ static void prune(struct packing *packing, double threshold)
 	size_t nr = 0;
 
 	packing->nr_pruned = 0;
-	packing->nr_pruned_samples = 0;
+	packing->nr_pruned_samples = packing->pruned_us = 0;
 	packing->shown[0] = &page->tree.root;
 	for (const struct opr_call_node *node = opr_call_next(&page->tree.root); node; node = opr_call_next(node)) {
 		bool is_shown = packing->shown[node->parent->index] == node->parent &&
@@ -241,19 +248,21 @@ static void prune(struct packing *packing, double threshold)
 
 		if (packing->shown[count->node->index] == count->node)
 			continue;
-		packing->nr_pruned_samples += count->count;
-		packing->pruned[nr++] =
-			(struct opr_page_count){ packing->shown[count->node->index], count->context, count->count };
+		*(is_wait(page, count->context) ? &packing->pruned_us : &packing->nr_pruned_samples) += count->count;
+		packing->pruned[nr] = *count;
+		packing->pruned[nr++].node = packing->shown[count->node->index];
 	}
 	if (nr)
 		qsort(packing->pruned, nr, sizeof(*packing->pruned), compare_pruned);
 	for (size_t i = 0; i < nr; i++) {
-		struct opr_page_count *last = &packing->pruned[packing->nr_pruned - 1];
+		struct opr_page_count *last = packing->nr_pruned ? &packing->pruned[packing->nr_pruned - 1] : NULL;
 
-		if (packing->nr_pruned && last->node == packing->pruned[i].node && last->context == packing->pruned[i].context)
+		if (last && last->node == packing->pruned[i].node && last->context == packing->pruned[i].context) {
 			last->count += packing->pruned[i].count;
-		else
+			last->nr_records += packing->pruned[i].nr_records;
+		} else {
 			packing->pruned[packing->nr_pruned++] = packing->pruned[i];
+		}
 	}
 }
 
@@ -286,8 +295,9 @@ static size_t number_function(struct packing *packing, const struct opr_call_fun
 }
 
 /* The counts of a list at a node; *next is the first that was not written yet. */
-static void add_counts(struct op_text *text, const struct opr_page_count *counts, size_t nr_counts, size_t node)
+static void add_counts(struct packing *packing, const struct opr_page_count *counts, size_t nr_counts, size_t node)
 {
+	struct op_text *text = &packing->nodes;
 	size_t first = 0, nr = 0, end = nr_counts;
 
 	while (first < end) {
@@ -304,6 +314,8 @@ static void add_counts(struct op_text *text, const struct opr_page_count *counts
 	for (size_t i = first; i < first + nr; i++) {
 		add_number(text, counts[i].context);
 		add_number(text, counts[i].count);
+		if (is_wait(packing->page, counts[i].context))
+			add_number(text, counts[i].nr_records);
 	}
 }
 
@@ -333,7 +345,7 @@ static void add_nodes(struct packing *packing)
 	size_t last_depth = 0;
 
 	packing->nr_places = 0;
-	add_counts(&packing->nodes, page->counts, page->nr_counts, 0);
+	add_counts(packing, page->counts, page->nr_counts, 0);
 	for (const struct opr_call_node *node = &page->tree.root; node; node = opr_call_next(node)) {
 		size_t depth = packing->depths[node->index];
 
@@ -344,7 +356,7 @@ static void add_nodes(struct packing *packing)
 		if (node->parent) {
 			add_number(&packing->nodes, last_depth + 1 - depth);
 			add_number(&packing->nodes, number_function(packing, node->function) + 1);
-			add_counts(&packing->nodes, page->counts, page->nr_counts, node->index);
+			add_counts(packing, page->counts, page->nr_counts, node->index);
 			last_depth = depth;
 		}
 		if (!has_pruned(packing, node))
@@ -352,7 +364,7 @@ static void add_nodes(struct packing *packing)
 		packing->rests[node->index] = packing->nr_places++;
 		add_number(&packing->nodes, last_depth - depth);
 		add_number(&packing->nodes, 0);
-		add_counts(&packing->nodes, packing->pruned, packing->nr_pruned, node->index);
+		add_counts(packing, packing->pruned, packing->nr_pruned, node->index);
 		last_depth = depth + 1;
 	}
 }
@@ -382,16 +394,20 @@ static size_t place_times(struct packing *packing)
 
 		packing->packed[i] = (struct packed_time){
 			(shown == time->node ? packing->places : packing->rests)[shown->index], time->context,
-			time->span / packing->nr_merged, time->count
+			time->span / packing->nr_merged, time->count, time->nr_records
 		};
 	}
 	if (page->nr_times)
 		qsort(packing->packed, page->nr_times, sizeof(*packing->packed), compare_times);
 	for (size_t i = 0; i < page->nr_times; i++) {
-		if (nr && !compare_times(&packing->packed[nr - 1], &packing->packed[i]))
-			packing->packed[nr - 1].count += packing->packed[i].count;
-		else
-			packing->packed[nr++] = packing->packed[i];
+		struct packed_time *time = &packing->packed[i], *last = nr ? &packing->packed[nr - 1] : NULL;
+
+		if (!last || compare_times(last, time)) {
+			packing->packed[nr++] = *time;
+			continue;
+		}
+		last->count += time->count;
+		last->nr_records += time->nr_records;
 	}
 	return nr;
 }
@@ -415,6 +431,8 @@ static void add_times(struct packing *packing)
 		for (size_t j = i; j < next; j++) {
 			add_number(&packing->times, packing->packed[j].span - span);
 			add_number(&packing->times, packing->packed[j].count);
+			if (is_wait(packing->page, first->context))
+				add_number(&packing->times, packing->packed[j].nr_records);
 			span = packing->packed[j].span;
 		}
 		node = first->node;
@@ -453,6 +471,7 @@ static void add_contexts(struct packing *packing, struct op_text *text)
 		op_text_printf(text, "%s%zu,%zu,%d", i ? "," : "", side, row->session, (int)row->end);
 		for (size_t j = 0; j < op_array_size(texts); j++)
 			op_text_printf(text, ",%zu", number_string(&packing->strings, texts[j]));
+		op_text_printf(text, ",%d", row->is_idle ? (int)OP_NR_WAIT_STATES : (int)row->state);
 	}
 }
 
@@ -486,6 +505,25 @@ static void add_ledger(struct op_text *json, const struct op_session_ledger *led
 	}
 }
 
+/* What became of the switches of threads; nothing without the event WAIT. */
+static void add_waits(struct op_text *json, const struct op_session_ledger *ledger)
+{
+	char name[OP_WAIT_NUMBER_BYTES];
+	struct op_wait_ledger waits = ledger->waits;
+	const uint64_t *number;
+	uint64_t lost_us = 0;
+
+	if (!op_wait_ledger_is_used(&waits))
+		return;
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (ledger->events[i].role == OP_EVENT_WAITS)
+			lost_us += ledger->events[i].lost_kernel + op_ledger_lost(&ledger->events[i]);
+	op_text_printf(json, ",\"waits\":{\"lost_us\":%" PRIu64, lost_us);
+	for (size_t i = 0; (number = op_wait_ledger_number(&waits, i, name)); i++)
+		op_text_printf(json, ",\"%s\":%" PRIu64, name, *number);
+	op_text_add_char(json, '}');
+}
+
 static void add_sessions(struct op_text *json, const struct opr_profile *profile)
 {
 	for (size_t i = 0; i < profile->nr_sessions; i++) {
@@ -505,6 +543,7 @@ static void add_sessions(struct op_text *json, const struct opr_profile *profile
 				       session->ledger.ended == OP_SESSION_open ? "true" : "false");
 			add_ledger(json, &session->ledger);
 			op_text_add_char(json, ']');
+			add_waits(json, &session->ledger);
 		}
 		op_text_add_char(json, '}');
 	}
@@ -523,15 +562,18 @@ static void add_words(struct op_text *json, const struct opr_words *words)
 static void add_side(struct op_text *json, const struct opr_page_side *side)
 {
 	const struct opr_recorded *recorded = &side->run->selection.recorded;
+	const struct opr_stack_sums *sums = &side->sums;
 
 	op_text_add(json, "{\"hosts\":");
 	add_words(json, &recorded->hosts);
 	op_text_add(json, ",\"words\":");
 	add_words(json, side->run->words);
-	op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64
-			     ",\"sessions\":[",
+	op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64,
 		       (double)recorded->begin_ns / OP_NS_PER_S, (double)recorded->end_ns / OP_NS_PER_S,
-		       (double)recorded->recorded_ns / OP_NS_PER_S, side->sums.nr_samples, side->sums.nr_unselected);
+		       (double)recorded->recorded_ns / OP_NS_PER_S, sums->nr_samples - sums->selected_us,
+		       sums->nr_unselected - sums->unselected_us);
+	op_text_printf(json, ",\"us\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "],\"sessions\":[", sums->selected_us, sums->unselected_us,
+		       sums->found_us);
 	add_sessions(json, &side->run->selection.profile);
 	op_text_printf(json, "],\"flat\":%s,\"code\":%s}", side->flat.length ? op_text_get(&side->flat) : "null",
 		       side->code.length ? op_text_get(&side->code) : "[]");
@@ -550,8 +592,40 @@ static void free_strings(struct packing *packing)
 	packing->nr_functions = 0;
 }
 
+static void add_meaning(struct op_text *json, const char *name, const char *meaning, const char *help)
+{
+	op_text_printf(json, "[\"%s\",\"%s\",\"%s\"],", name, meaning, help);
+}
+
+/* Names, meanings, and what helps. Those that wait for work are behind all other states. */
+static void add_meanings(struct op_text *json)
+{
+#define TABLES "build the code with -fasynchronous-unwind-tables"
+	static const char *const ends[OP_NR_STACK_ENDS][2] = {
+		[OP_STACK_END_complete] = { "", "" },
+		[OP_STACK_END_cut] = { "the copy of the stack was too short", "opcontrol --apply --stacks=99:16384 copies more" },
+		[OP_STACK_END_no_row] = { "code without unwind tables", TABLES "; Java: -XX:+PreserveFramePointer" },
+		[OP_STACK_END_left_code] = { "the walk left the code", TABLES },
+		[OP_STACK_END_no_table_yet] = { "the unwind table was not ready", "a longer session: the program had just begun" },
+		[OP_STACK_END_too_deep] = { "too many callers", "look at the recursion" },
+		[OP_STACK_END_no_room] = { "the session had no room for more", "raise StackMaxUse in opd.conf" },
+		[OP_STACK_END_guessed] = { "some were found by the frame pointer, and may be false", TABLES },
+	};
+	op_text_add(json, "\"ends\":[");
+	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
+		add_meaning(json, op_stack_end_name(end), ends[end][0], ends[end][1]);
+	op_text_truncate(json, json->length - 1);
+	op_text_add(json, "],\"states\":[");
+	for (enum op_wait_state state = OP_WAIT_NONE; state < OP_NR_WAIT_STATES; state++)
+		add_meaning(json, op_wait_state_name(state), state ? op_wait_state_meaning(state) : "it runs", "");
+	add_meaning(json, op_wait_state_name(OP_WAIT_blocked), op_wait_state_meaning(OP_WAIT_blocked), "");
+	op_text_truncate(json, json->length - 1);
+	op_text_add_char(json, ']');
+}
+
 static int pack_once(struct packing *packing, double threshold, struct op_text *json)
 {
+	static const char *const words[] = { [OPR_VIEW_CPU] = "cpu", [OPR_VIEW_WAIT] = "wait", [OPR_VIEW_WALL] = "wall" };
 	const struct opr_page *page = packing->page;
 	bool failed;
 
@@ -563,14 +637,14 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 		op_text_add(json, i ? "," : "");
 		add_side(json, &page->sides[i]);
 	}
-	op_text_add(json, "],\"ends\":[");
-	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
-		op_text_printf(json, "%s\"%s\"", end ? "," : "", op_stack_end_name(end));
-	op_text_add(json, "],\"contexts\":[");
+	op_text_add(json, "],");
+	add_meanings(json);
+	op_text_printf(json, ",\"time\":\"%s\",\"idle\":%s,\"contexts\":[", words[page->view], page->show_idle ? "true" : "false");
 	add_contexts(packing, json);
 	add_nodes(packing);
-	op_text_printf(json, "],\"threshold\":%.6g,\"pruned\":%" PRIu64 ",\"functions\":[%s],\"strings\":[", threshold,
-		       packing->nr_pruned_samples, op_text_get(&packing->functions));
+	op_text_printf(json,
+		       "],\"threshold\":%.6g,\"pruned\":%" PRIu64 ",\"prunedUs\":%" PRIu64 ",\"functions\":[%s],\"strings\":[",
+		       threshold, packing->nr_pruned_samples, packing->pruned_us, op_text_get(&packing->functions));
 	op_text_add(json, op_text_get(&packing->strings.json));
 	op_text_add(json, "],\"nodes\":\"");
 	op_text_add(json, op_text_get(&packing->nodes));

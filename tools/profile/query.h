@@ -13,8 +13,11 @@
 #include "tools/profile/session_span.h"
 #include "tools/symbols/symbols.h"
 
-/* Which stacks: of CPUs, in samples; waits, or both, in microseconds (tools/stacks/view.h). */
-enum opr_view { OPR_VIEW_CPU, OPR_VIEW_WAIT, OPR_VIEW_WALL };
+/*
+ * Which stacks: of CPUs, in samples; waits, or both, in microseconds; for a page all of them as
+ * they are (tools/stacks/view.h).
+ */
+enum opr_view { OPR_VIEW_CPU, OPR_VIEW_WAIT, OPR_VIEW_WALL, OPR_VIEW_PAGE };
 
 /*
  * Which native frames stay in stacks of a runtime: all but the interpreter's own, all, or none

@@ -8,12 +8,16 @@
 
 #include "libop/base/compiler.h"
 #include "libop/session/stack_ends.h"
+#include "libop/session/wait_states.h"
 
 struct opr_stack_context {
 	size_t session; /* index in the profile */
 	char *event;    /* "STACKS:99:0x0" */
 	char *app, *comm, *cgroup, *user, *thread, *cpu; /* "(no process)" etc.: there is none */
 	enum op_stack_end end;
+	bool is_wait; /* of the event WAIT: counts are microseconds */
+	enum op_wait_state state;
+	bool is_idle; /* it waits for work (idle.h); the reader does not set it */
 };
 
 struct opr_call_node;
@@ -28,7 +32,7 @@ struct opr_stack_span {
 struct opr_stack_time {
 	const struct opr_call_node *node;
 	size_t context, span;
-	uint64_t count;
+	uint64_t count, nr_records;
 };
 
 /*

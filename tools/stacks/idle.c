@@ -89,12 +89,10 @@ static bool is_blocked(const struct opr_call_node *node)
 	return node->function && !strcmp(node->function->name, blocked);
 }
 
-const char *opr_idle_wait(const struct opr_call_node *node)
+const char *opr_idle_blocked(const struct opr_call_node *node)
 {
 	const char *found = NULL, *sleep = NULL;
 
-	if (!is_blocked(node))
-		return NULL;
 	for (; node->function && node->function->kind == OPR_CALL_KERNEL; node = node->parent)
 		for (size_t i = 0; i < op_array_size(by_kernel) && !found; i++) {
 			size_t length = strcspn(node->function->name, ".");
@@ -117,4 +115,9 @@ const char *opr_idle_wait(const struct opr_call_node *node)
 			found = find(for_work, op_array_size(for_work), name, length);
 	}
 	return found;
+}
+
+const char *opr_idle_wait(const struct opr_call_node *node)
+{
+	return is_blocked(node) ? opr_idle_blocked(node) : NULL;
 }

@@ -24,6 +24,9 @@
  */
 const char *opr_idle_wait(const struct opr_call_node *node) OP_NONNULL;
 
+/* The same where the state is known, and the tree has no states: the thread is blocked. */
+const char *opr_idle_blocked(const struct opr_call_node *node) OP_NONNULL;
+
 /* The image is the C library or a part of it: functions there wait for others. */
 bool opr_is_c_library(const char *image) OP_NONNULL;
 

@@ -430,7 +430,7 @@ static int number_context(struct reading *reading, const struct opr_stack_contex
 	const struct opr_call_function *function;
 	struct op_text key = { 0 };
 
-	op_text_printf(&key, "%zu %d", row->session, (int)row->end);
+	op_text_printf(&key, "%zu %d %d", row->session, (int)row->end, (int)row->state);
 	for (size_t i = 0; i < op_array_size(texts); i++)
 		op_text_printf(&key, "\n%zu %s", strlen(texts[i] ?: ""), texts[i] ?: "");
 	function = key.failed ? NULL : opr_call_function(&reading->keys, OPR_CALL_GROUP, op_text_get(&key), "");
@@ -441,10 +441,11 @@ static int number_context(struct reading *reading, const struct opr_stack_contex
 }
 
 /* The group for a context that was selected, which becomes one of the list. NULL: no memory. */
-static struct opr_call_node *add_context(struct reading *reading, const struct opr_store *store, const struct context *context)
+static struct opr_call_node *add_context(struct reading *reading, const struct opr_store *store, uint32_t index,
+					 const struct context *context)
 {
 	struct opr_stack_contexts *contexts = reading->contexts;
-	const struct op_stack_node *end = context->of[OP_STACK_END];
+	const struct op_stack_node *end = context->of[OP_STACK_END], *state = context->of[OP_STACK_STATE];
 	struct opr_stack_context row = {
 		.session = store->session,
 		.event = text_or(&store->tree, context->of[OP_STACK_EVENT], ""),
@@ -455,6 +456,8 @@ static struct opr_call_node *add_context(struct reading *reading, const struct o
 		.thread = name_of_group(reading, store, context, OPR_BY_THREAD),
 		.cpu = name_of_cpu(context->of[OP_STACK_THREAD]),
 		.end = end ? (enum op_stack_end)end->value : OP_STACK_END_complete,
+		.is_wait = store->flags[index] & OPR_STACK_WAIT,
+		.state = state ? (enum op_wait_state)state->value : OP_WAIT_NONE,
 	};
 	bool has_all = row.event && row.app && row.comm && row.cgroup && row.user && row.thread && row.cpu;
 	size_t number = contexts->nr_rows;
@@ -533,7 +536,7 @@ static int add_group(struct reading *reading, const struct opr_store *store, uin
 	if (program)
 		program->is_in_tree = true;
 	if (!err && reading->contexts)
-		node = add_context(reading, store, &context);
+		node = add_context(reading, store, index, &context);
 	else if (!err && reading->query->places)
 		node = add_labels(reading, store, &context, event);
 	else if (!err)
@@ -554,7 +557,8 @@ static int add_group(struct reading *reading, const struct opr_store *store, uin
 	return err;
 }
 
-static int add_time(struct reading *reading, const struct opr_store *store, const struct opr_call_node *node, uint64_t count)
+static int add_time(struct reading *reading, const struct opr_store *store, const struct opr_call_node *node,
+		    const struct op_stack_node *from)
 {
 	struct opr_stack_contexts *contexts = reading->contexts;
 	const struct opr_call_node *group = node;
@@ -564,7 +568,8 @@ static int add_time(struct reading *reading, const struct opr_store *store, cons
 	while (group->parent->parent)
 		group = group->parent;
 	contexts->times[contexts->nr_times++] =
-		(struct opr_stack_time){ node, strtoul(group->function->name, NULL, 10), store->span_index, count };
+		(struct opr_stack_time){ node, strtoul(group->function->name, NULL, 10), store->span_index, from->count,
+					 from->records };
 	return 0;
 }
 
@@ -608,10 +613,12 @@ static int add_samples(struct reading *reading, const struct making *making, uin
 {
 	const struct opr_store *store = making->store;
 	const struct op_stack_node *node = &store->tree.nodes[index];
+	uint64_t us = store->flags[index] & OPR_STACK_WAIT ? node->count : 0;
 	struct opr_call_node *to;
 
 	if (!(store->flags[index] & OPR_STACK_COUNTED)) {
 		reading->sums->nr_unselected += store->is_span ? 0 : node->count;
+		reading->sums->unselected_us += store->is_span ? 0 : us;
 		return 0;
 	}
 	if (make_node(reading, making, index))
@@ -623,13 +630,31 @@ static int add_samples(struct reading *reading, const struct making *making, uin
 	if (!to)
 		return opr_no_memory();
 	if (store->is_span)
-		return add_time(reading, store, to, node->count);
+		return add_time(reading, store, to, node);
 	to->self += node->count;
 	to->self_records += node->records;
 	reading->sums->nr_records += node->records;
-	reading->sums->selected_us += node->records ? node->count : 0;
+	reading->sums->selected_us += us;
 	reading->sums->nr_samples += node->count;
 	reading->sums->ends[store->ends[index]] += node->count;
+	return 0;
+}
+
+/* Sets OPR_STACK_WAIT of the nodes below the event WAIT. 0 or -ENOMEM after a message. */
+static int find_waits(const struct opr_store *store)
+{
+	for (uint32_t i = 1; i < store->tree.nr_nodes; i++) {
+		const struct op_stack_node *node = &store->tree.nodes[i];
+		char *event = node->kind == OP_STACK_EVENT ? op_stack_text(&store->tree, node->value) : NULL;
+
+		if (node->kind != OP_STACK_EVENT)
+			store->flags[i] |= store->flags[node->parent] & OPR_STACK_WAIT;
+		else if (!event)
+			return opr_no_memory();
+		else if (opr_view_has(OPR_VIEW_WAIT, event))
+			store->flags[i] |= OPR_STACK_WAIT;
+		free(event);
+	}
 	return 0;
 }
 
@@ -642,6 +667,8 @@ static int add_nodes(struct reading *reading, const struct opr_store *store)
 
 	if (err || !making.roles || !making.path)
 		err = opr_no_memory();
+	if (!err)
+		err = find_waits(store);
 	for (uint32_t i = 1; i < store->tree.nr_nodes && !err; i++) {
 		const struct op_stack_node *node = &store->tree.nodes[i];
 

@@ -22,6 +22,7 @@ enum {
 	OPR_STACK_WANTED = 2,  /* by what the store keeps apart */
 	OPR_STACK_COUNTED = 4, /* its own samples are selected */
 	OPR_STACK_NEEDED = 8,  /* it, or a node below it, has selected samples */
+	OPR_STACK_WAIT = 16,   /* of the event WAIT; set when names are given (read_stacks.h) */
 };
 
 /* The name of an image, "" without one; *ret_application: of a program, else NULL. */

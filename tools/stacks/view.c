@@ -25,9 +25,11 @@ bool opr_view_has(enum opr_view view, const char *event)
 	case OPR_VIEW_WALL:
 		return is_wait || is_named(event, OP_STACKS_NAME);
 	case OPR_VIEW_CPU:
+		return !is_wait;
+	case OPR_VIEW_PAGE:
 		break;
 	}
-	return !is_wait;
+	return true;
 }
 
 /* For how many ns a count stands. 0: the event is not in the view; 1000: the count stays. */

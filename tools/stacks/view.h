@@ -2,7 +2,7 @@
 /*
  * What the counts of a stack report are. Stacks of a CPU count samples. With --stacks=wait and
  * --stacks=wall all counts are microseconds: those of WAIT as they are, and a sample of STACKS is
- * the time for which it stands.
+ * the time for which it stands. A page has all of them as they are: its contexts tell waits apart.
  */
 #ifndef OPR_VIEW_H
 #define OPR_VIEW_H
@@ -18,8 +18,9 @@ struct opr_stack_sums {
 	/* of the sessions as a whole, by their ledgers; 0: they have none */
 	uint64_t nr_received, nr_lost;
 	uint64_t nr_unselected;  /* in the stores, but not in the tree */
-	/* of waits: records in the tree, time in the tree, time in the stores, and all switches */
-	uint64_t nr_records, selected_us, found_us;
+	/* of waits: records in the tree, time in the tree and not in it, time in the stores */
+	uint64_t nr_records, selected_us, unselected_us, found_us;
+	/* and all switches */
 	struct op_wait_ledger waits;
 	struct opr_words events; /* in the tree, "STACKS:99:0" */
 	struct opr_words images; /* names of those in the tree, some more than once */

@@ -2,24 +2,30 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The page of opreport --html. The data (tools/page/pack.c) are one JSON object:
 //   sides      one profile, or the one before and the one after: host, times, the words that
-//              selected it, sessions with ledgers, and code: for some functions name, image, line
-//              where it begins, flat samples, and blocks of lines: number or address, samples,
-//              text; 0: lines are left out; flat: of a comparison the flat samples of functions,
-//              an event, the sum, and name, image, samples of each; whole: of all
+//              selected it, samples, those that are not selected, us: the same of waits in
+//              microseconds, and all that the files have; sessions with ledgers, and code: for some
+//              functions name, image, line where it begins, flat samples, and blocks of lines:
+//              number or address, samples, text; 0: lines are left out; flat: of a comparison the
+//              flat samples of functions, an event, the sum, and name, image, samples of each;
+//              whole: of all
 //   spans      of the only side, where its sessions have timelines: begin, end, lost stacks of each
 //   strings    every name once
 //   functions  four numbers each: kind, and the strings of name, image, source
-//   contexts   ten numbers each: side, session, end, and the strings of event, application,
-//              process name, cgroup, user, thread, CPU
+//   contexts   eleven numbers each: side, session, end, the strings of event, application,
+//              process name, cgroup, user, thread, CPU, and the state; the last of `states` is of
+//              threads that wait for work
 //   nodes      numbers in digits of five bits (the sixth: more follow). First the counts of the
 //              root; then for each node: levels up from the node before to the parent, function
-//              from 1 (0: what was pruned), counts: how many, and for each context and samples
+//              from 1 (0: what was pruned), counts: how many, and for each context and samples,
+//              or microseconds and records where the context is of waits
 //   times      in the same digits, what the spans added: for a node and a context how far the node
 //              is from the one before, the context, how many spans; how far each is, and samples
+//   time, idle what is shown first: CPU time, waits or both; whether waits for work are
+//   ends, states  name, and meaning; of an end also what helps
 // Names are text only: nothing here makes HTML of them.
-// The script on the page has short names, but for those that tests use:
-// kept: B D NARROW ROW S all boxOf boxes changeText changed colourOf context countOf counts
-// kept: describe draw drawLedger edges focus formsOf wide height images imageColour
+// The script on the page has short names; tests use these:
+// kept: B D NARROW ROW S accepted all boxOf boxes changeText changed colourOf context countOf
+// kept: counts describe draw drawLedger edges focus formsOf wide height images imageColour
 // kept: imageOf inkOf isFunction isNoise kidsOf kinds matched nameOf names number openFunction
 // kept: rankOf regex reset root rows sessions setFocus shownEvent slots table timeRows two zoomTo
 // kept: zoomed
@@ -30,25 +36,16 @@ const say = (id, text) => { $(id).textContent = text; };
 const rectOf = x => x.getBoundingClientRect();
 const query = $('q'), bars = $('bars'), rowsOf = $('table'), graph = $('graph'), frame = $('frame');
 const on = (target, events, act) => events.split(' ').forEach(event => target.addEventListener(event, act));
-const D = JSON.parse($('data').textContent);
-const two = D.sides.length > 1;
-const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY = 6, JIT = 7;
+const D = JSON.parse($('data').textContent), sides = D.sides, strings = D.strings;
+const two = sides.length > 1;
+const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY = 6, JIT = 7, STATE = 8;
 const KINDS = [
   ['application, group', 225, 50, 87, 34], ['callers are missing', 0, 0, 72, 40], ['program', 26, 88, 68, 60],
   ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 275, 24, 84, 38],
-  ['library', 54, 82, 66, 56], ['JIT code', 158, 45, 62, 58]];
-// Why callers are missing, and what helps.
-const TABLES = 'build the code with -fasynchronous-unwind-tables';
-const ENDS = {
-  cut: ['the copy of the stack was too short', 'opcontrol --apply --stacks=99:16384 copies more'],
-  no_row: ['code without unwind tables', TABLES + '; Java: -XX:+PreserveFramePointer'],
-  left_code: ['the walk left the code', TABLES],
-  no_table_yet: ['the unwind table was not ready', 'a longer session: the program had just begun'],
-  too_deep: ['too many callers', 'look at the recursion'],
-  no_room: ['the session had no room for more', 'raise StackMaxUse in opd.conf'],
-  guessed: ['some were found by the frame pointer, and may be false', TABLES],
-};
-const why = end => ENDS[end] ? ': ' + ENDS[end][0] : '';
+  ['library', 54, 82, 66, 56], ['JIT code', 158, 45, 62, 58], ['state of the thread', 90, 22, 80, 33]];
+// Why callers are missing, and what helps; what states mean.
+const MEANINGS = Object.fromEntries([...D.ends, ...D.states].map(([name, ...words]) => [name, words]));
+const why = end => MEANINGS[end]?.[0] ? ': ' + MEANINGS[end][0] : '';
 const DIMS = [
   ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6],
   ['user', 'User', 7], ['thread', 'Thread', 8], ['cpu', 'CPU', 9]];
@@ -58,10 +55,10 @@ const SIDES = ['Before', 'After'], LEVELS = 150;
 
 const names = ['(other)'], images = [''], sources = [''], kinds = [LESS];
 for (let i = 0; i < D.functions.length; i += 4) {
-  const image = D.strings[D.functions[i + 2]];
+  const image = strings[D.functions[i + 2]];
   let kind = D.functions[i];
   if (kind === USER) kind = /^anon\b|^\[?jit|^jitted-|\.jit$/i.test(image) ? JIT : /\.so(\.|$| )/.test(image) ? LIBRARY : USER;
-  names.push(D.strings[D.functions[i + 1]]); images.push(image); sources.push(D.strings[D.functions[i + 3]]); kinds.push(kind);
+  names.push(strings[D.functions[i + 1]]); images.push(image); sources.push(strings[D.functions[i + 3]]); kinds.push(kind);
 }
 const made = new Map();
 function label(kind, name) {
@@ -69,24 +66,28 @@ function label(kind, name) {
   if (!made.has(key)) { made.set(key, names.length); names.push(name); images.push(''); sources.push(''); kinds.push(kind); }
   return made.get(key);
 }
-const nrContexts = D.contexts.length / 10;
+const nrContexts = D.contexts.length / 11;
 const ofContexts = act => Array.from({ length: nrContexts }, (_, i) => act(i));
-const context = (i, field) => D.contexts[10 * i + field];
+const context = (i, field) => D.contexts[11 * i + field];
 const sideOf = i => context(countOf[i], 0);
-const text = (i, field) => D.strings[context(i, field)];
+const text = (i, field) => strings[context(i, field)];
 
 // Sessions, the earliest first. A part of a session (of a cgroup) has no time and no stacks.
-const sessions = D.sides.flatMap((side, s) => side.sessions.map((x, i) => ({ ...x, s, at: s + ':' + i, sum: 0 })));
+const sessions = sides.flatMap((side, s) => side.sessions.map((x, i) => ({ ...x, s, at: s + ':' + i, sum: 0 })));
 {
   const used = new Set(ofContexts(i => context(i, 0) + ':' + context(i, 1)));
   sessions.splice(0, Infinity, ...sessions.filter(x => x.begin || used.has(x.at))
     .sort((x, y) => (x.begin || 0) - (y.begin || 0) || x.s - y.s));
 }
 // Labels have their numbers from here on, so that a hash means the same whatever is selected.
+const stateOf = i => label(STATE, '[' + D.states[context(i, 10)][0] + ']');
 for (let i = 0; i < nrContexts; i++) {
   for (const [, , field] of DIMS) label(GROUP, text(i, field));
-  if (context(i, 2)) label(END, '[' + D.ends[context(i, 2)] + ']');
+  if (context(i, 2)) label(END, '[' + D.ends[context(i, 2)][0] + ']');
 }
+// Which contexts are of waits; then those have labels of states, too.
+const waits = ofContexts(i => text(i, 3).startsWith('WAIT:')), hasWaits = waits.includes(true);
+if (hasWaits) ofContexts(stateOf);
 const sessionOf = ofContexts(i =>
   sessions.findIndex(x => x.at === context(i, 0) + ':' + context(i, 1)));
 
@@ -94,9 +95,9 @@ const sessionOf = ofContexts(i =>
 const spans = D.spans[1] && D.spans.map(([begin, end, lost]) => ({ begin, end, lost, s: 0, name: '' }));
 const slots = spans || sessions;
 
-// Counts: nodes, contexts, samples; and slots.
-const parents = [0], functions = [0], inAll = [[], [], [], []], byTime = spans ? [[], [], [], []] : inAll;
-let [countAt, countOf, counts] = inAll;
+// Counts: nodes, contexts, samples; slots; and records.
+const parents = [0], functions = [0], inAll = [[], [], [], [], []], byTime = spans ? [[], [], [], [], []] : inAll;
+let [countAt, countOf, counts, , records] = inAll;
 {
   const digits = new Uint8Array(128), path = [0];
   [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].forEach((c, i) => { digits[c.charCodeAt(0)] = i; });
@@ -109,8 +110,9 @@ let [countAt, countOf, counts] = inAll;
     }
   };
   const read = (text, act) => { for (at = 0, numbers = text; at < text.length;) act(); };
-  const put = ([nodes, contexts, samples, slots], node, context, slot) => {
+  const put = ([nodes, contexts, samples, slots, records], node, context, slot) => {
     nodes.push(node); contexts.push(context); samples.push(next()); slots.push(slot ?? sessionOf[context]);
+    records.push(waits[context] ? next() : 0);
   };
   const take = node => { for (let n = next(); n; n--) put(inAll, node, next()); };
   let node = 0, isRoot = true;
@@ -132,13 +134,16 @@ D.nodes = D.times = '';
 
 // ---- the state, in the hash ----
 
+const ofCpu = waits.includes(false) || !hasWaits;
 const DEFAULTS = {
+  time: !hasWaits ? 'cpu' : ofCpu ? D.time : 'wait', idle: D.idle ? 'show' : 'hide',
   view: 'icicle', by: 'app', diff: 'abs', sort: two ? 'change' : 'self', event: '', app: '', comm: '', cgroup: '',
   user: '', thread: '', cpu: '', from: '', to: '', q: '', fn: '', zoom: '', rec: '',
 };
 const WORDS = {
   view: ['icicle', 'flame', 'inverted'], by: [...DIMS.map(d => d[0]), 'none'],
-  diff: ['abs', 'rel', 'new'], rec: ['', 'all'],
+  diff: ['abs', 'rel', 'new'], rec: ['', 'all'], idle: ['hide', 'show'],
+  time: hasWaits ? ['cpu', 'wait', 'wall'] : ['cpu'],
 };
 let S = { ...DEFAULTS };
 function readHash() {
@@ -160,10 +165,18 @@ function save(push) {
 // ---- what is selected: a tree with a total for each side ----
 
 let B, all, matched, regex, groupOf, accepted;
-const zeros = n => new Float64Array(n);
-const events = [...new Set(ofContexts(i => context(i, 3)))]
-  .sort((x, y) => D.strings[x] < D.strings[y] ? -1 : 1);
-const shownEvent = () => S.event || D.strings[events[0]] || '';
+const zeros = n => new Float64Array(n), bits = n => new Uint8Array(n);
+const events = [...new Set(ofContexts(i => context(i, 3)).filter((_, i) => !waits[i]))]
+  .sort((x, y) => strings[x] < strings[y] ? -1 : 1);
+const shownEvent = () => S.event || strings[events[0]] || '';
+// Stacks of the clock have a number of nanoseconds.
+const nanoseconds = event => +/^STACKS:(\d{4,})\b/.exec(event)?.[1];
+// Whether all is time, in microseconds; a sample is as much as it stands for.
+const isTime = () => S.time !== 'cpu';
+const scaleOf = c => S.time === 'wall' && !waits[c] ? nanoseconds(text(c, 3)) / 1e3 : 1;
+const amountOf = i => counts[i] * scaleOf(countOf[i]);
+// Waits for work are one line, which says how much they are.
+const isHidden = i => context(i, 10) === D.states.length - 1 && S.idle === 'hide';
 
 // "/a/": the cgroup /a with those below it. "/" is the root alone.
 const isBelow = (value, wanted) => wanted.length > 1 && wanted.endsWith('/') && (value + '/').startsWith(wanted);
@@ -171,7 +184,7 @@ function accepts(i) {
   for (const [key, , field] of DIMS)
     if (key !== 'event' && S[key] !== '' && text(i, field) !== S[key] && !(key === 'cgroup' && isBelow(text(i, field), S[key])))
       return false;
-  return text(i, 3) === shownEvent();
+  return isTime() ? waits[i] || S.time === 'wall' && nanoseconds(text(i, 3)) > 0 : text(i, 3) === shownEvent();
 }
 // The first and the last slot that are chosen.
 const span = () => [S.from, S.to].map((x, i) => x !== '' && slots[+x] ? +x : i && slots.length - 1).sort((x, y) => x - y);
@@ -181,19 +194,20 @@ const picked = () => spans && !isPart() ? sessions : slots.slice(span()[0], span
 function build() {
   const dim = DIMS.find(d => d[0] === S.by), groups = new Map(), byGroup = [];
   const [from, to] = span(), its = [];
-  accepted = ofContexts(i => accepts(i));
+  accepted = ofContexts(i => accepts(i) && !isHidden(i));
   if (isPart()) byTime[3].forEach((slot, i) => { if (slot >= from && slot <= to) its.push(i); });
-  [countAt, countOf, counts] = isPart() ? byTime.map(list => its.map(i => list[i])) : inAll;
+  [countAt, countOf, counts, , records] = isPart() ? byTime.map(list => its.map(i => list[i])) : inAll;
   groupOf = accepted.map((is, i) => {
     if (!is) return -1;
-    const key = (dim ? context(i, dim[2]) : 0) * 16 + context(i, 2);
+    const key = ((dim ? context(i, dim[2]) : 0) * 16 + context(i, 2)) * 16 + (isTime() && context(i, 10) + 1);
     if (!groups.has(key)) { groups.set(key, byGroup.length); byGroup.push({ context: i, counts: [] }); }
     return groups.get(key);
   });
   counts.forEach((n, i) => { if (accepted[countOf[i]]) byGroup[groupOf[countOf[i]]].counts.push(i); });
-  const p = [-1], f = [-1], s0 = [0], s1 = [0], first = [0], next = [0], tops = new Map();
+  const p = [-1], f = [-1], s0 = [0], s1 = [0], r0 = [0], r1 = [0], ofWait = [], first = [0], next = [0], tops = new Map();
   const add = (parent, fn) => {
-    p.push(parent); f.push(fn); s0.push(0); s1.push(0); first.push(0); next.push(first[parent]);
+    for (const list of [s0, s1, r0, r1, first]) list.push(0);
+    p.push(parent); f.push(fn); next.push(first[parent]);
     return first[parent] = p.length - 1;
   };
   const top = (parent, fn) => {
@@ -206,7 +220,8 @@ function build() {
     const end = context(group.context, 2);
     if (!(0 in group.counts)) return;
     let start = dim ? top(0, label(GROUP, text(group.context, dim[2]))) : 0;
-    if (end) start = top(start, label(END, '[' + D.ends[end] + ']'));
+    if (isTime()) start = top(start, stateOf(group.context));
+    if (end) start = top(start, label(END, '[' + D.ends[end][0] + ']'));
     stamp[0] = g; at[0] = start;
     for (const i of group.counts) {
       const path = [];
@@ -216,26 +231,47 @@ function build() {
         at[path[j]] = add(at[n], functions[path[j]]);
         stamp[n = path[j]] = g;
       }
-      (sideOf(i) ? s1 : s0)[at[n]] += counts[i];
+      (sideOf(i) ? s1 : s0)[at[n]] += amountOf(i);
+      (sideOf(i) ? r1 : r0)[at[n]] += records[i];
+      ofWait[at[n]] = waits[countOf[i]];
     }
   });
-  B = { p, f, s0, s1, first, next, t0: Float64Array.from(s0), t1: Float64Array.from(s1), n: p.length };
-  for (let i = B.n - 1; i > 0; i--) { B.t0[p[i]] += B.t0[i]; B.t1[p[i]] += B.t1[i]; }
-  all = { a: B.t0[0], b: B.t1[0] };
+  const [t0, t1, R0, R1] = [s0, s1, r0, r1].map(list => Float64Array.from(list));
+  B = { p, f, s0, s1, r0, r1, first, next, t0, t1, R0, R1, ofWait, n: p.length };
+  for (let i = B.n - 1; i > 0; i--) for (const list of [t0, t1, R0, R1]) list[p[i]] += list[i];
+  all = { a: t0[0], b: t1[0] };
+  // For how much a record stands, to tell what is noise.
+  unit = [0, 1].map(side => isTime() ? [t0, t1][side][0] / max([R0, R1][side][0], 1) : 1);
+  const idle = [0, 0];
+  counts.forEach((n, i) => { if (accepts(countOf[i]) && isHidden(countOf[i])) idle[sideOf(i)] += n; });
+  const [a, b] = idle, of = { a: all.a + a, b: all.b + b }, isThere = isTime() && a + b > 0;
+  $('idle').replaceChildren(...isThere ? ['Not shown: ' + eachSide(s => timeOf(idle[s])) + ', ' + shares(a, b, of) +
+    ' of the time: threads that wait for work. ', button('Show', () => { S.idle = 'show'; changed(true); })] : []);
   sums();
 }
 
 // Samples of each function: its own, and with what it calls. Recursion counts once.
-let table;
+let table, unit;
+// Where a thread waited: the innermost function of the program, not of the kernel or the C library.
+function siteOf(i) {
+  const isCode = f => f >= 0 && isFunction(f);
+  while (kinds[B.f[i]] === KERNEL && isCode(B.f[B.p[i]])) i = B.p[i];
+  let at = i;
+  while (isCode(B.f[at]) && /(^|\/)(libc(\.so|-|\.musl)|libpthread|librt|ld-(linux|musl)|\[vdso)[^/]*$/.test(images[B.f[at]]))
+    at = B.p[at];
+  return B.f[isCode(B.f[at]) ? at : i];
+}
 const ownOf = f => [table.s0[f], table.s1[f]], totalOf = f => [table.t0[f], table.t1[f]];
 function sums() {
   const n = names.length, on = new Int32Array(n);
   verdicts.clear();
-  table = { s0: zeros(n), s1: zeros(n), t0: zeros(n), t1: zeros(n) };
+  table = { s0: zeros(n), s1: zeros(n), t0: zeros(n), t1: zeros(n), r0: zeros(n), r1: zeros(n) };
   for (let i = B.first[0], down = true; i > 0;) {
     const f = B.f[i];
     if (down) {
-      table.s0[f] += B.s0[i]; table.s1[f] += B.s1[i];
+      const own = B.ofWait[i] ? siteOf(i) : f;
+      table.s0[own] += B.s0[i]; table.s1[own] += B.s1[i];
+      table.r0[own] += B.r0[i]; table.r1[own] += B.r1[i];
       if (!on[f]++) { table.t0[f] += B.t0[i]; table.t1[f] += B.t1[i]; }
       if (B.first[i]) { i = B.first[i]; continue; }
     }
@@ -296,7 +332,7 @@ function treeRoot() {
 // A function: what calls it, and what it calls. Of a recursion the outermost call counts.
 function sandwich(f) {
   const down = { f, a: 0, b: 0, d: 0, p: null, its: [] }, up = { ...down, its: [], as: [], bs: [], up: true };
-  const inner = new Uint8Array(B.n);
+  const inner = bits(B.n);
   for (let i = 1; i < B.n; i++) {
     inner[i] = inner[B.p[i]] || B.f[B.p[i]] === f ? 1 : 0;
     if (B.f[i] !== f || inner[i]) continue;
@@ -310,16 +346,15 @@ function sandwich(f) {
 
 // ---- search ----
 
-const isFunction = f => kinds[f] !== GROUP && kinds[f] !== END;
+const isFunction = f => ![GROUP, END, STATE].includes(kinds[f]);
 function search() {
   regex = matched = null;
   try { if (S.q) regex = new RegExp(S.q, 'i'); } catch { /* it is marked */ }
-  query.setAttribute('aria-invalid', String(!!S.q && !regex));
+  query.setAttribute('aria-invalid', !!S.q && !regex);
   if (!regex) { say('matched', S.q ? 'not a valid expression' : ''); return; }
   const is = names.map((name, f) => isFunction(f) &&
     (regex.test(name) || [images[f], imageOf(f)].some(image => image && regex.test(image))));
-  const seen = new Set(), above = new Uint8Array(B.n);
-  const has = new Uint8Array(B.n);
+  const seen = new Set(), above = bits(B.n), has = bits(B.n);
   matched = { a: 0, b: 0, is, above, has };
   for (let i = B.n - 1; i; i--) if (has[i] ||= +is[B.f[i]]) has[B.p[i]] = 1;
   for (let i = 1; i < B.n; i++) {
@@ -334,7 +369,12 @@ function search() {
 
 const number = n => round(n).toLocaleString('en');
 const functionsOf = n => number(n) + (n === 1 ? ' function' : ' functions');
-const samplesOf = n => number(n) + ' samples';
+const timeOf = n => {
+  const i = [999.5, 999500, 1e11].findIndex(x => n < x), x = n / [1, 1e3, 1e6, 3.6e9].at(i);
+  return (i && x < 99.95 ? x.toPrecision(3) : number(x)) + ' ' + ['µs', 'ms', 's', 'h'].at(i);
+};
+const amount = n => isTime() ? timeOf(n) : number(n);
+const samplesOf = n => amount(n) + (isTime() ? '' : ' samples');
 const few = x => x < 10 ? x.toPrecision(2) : number(x);
 const inPercent = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2) : x.toPrecision(1)) + ' %';
 const percent = (part, of) => inPercent(of ? 100 * part / of : 0);
@@ -342,7 +382,8 @@ const shares = (a, b, of) => (of.a || !two ? percent(a, of.a) : '–') + (two ? 
 // The change in points of percent, and twice its standard deviation from counting.
 function change(a, b, of = all) {
   const A = of.a || 1, C = of.b || 1;
-  return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(max(a, 1) / A / A + max(b, 1) / C / C) };
+  const [u, v] = of.isFlat ? [1, 1] : unit;
+  return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(max(a, u) * u / A / A + max(b, v) * v / C / C) };
 }
 // 1: twice as much, -1: half.
 const ratioOf = (a, b, of = all) => Math.log2((b / (of.b || 1) + 1e-9) / (a / (of.a || 1) + 1e-9));
@@ -369,8 +410,8 @@ function changeText(a, b, of = all, isNoise = false) {
 const plain = image => two ? image.replace(/ \((build-id [0-9a-f]+|inode \d+)( #\d+)?\)$/, '') : image;
 // Flat samples of a function on both sides, by name and image.
 const flatKey = f => names[f] + '\n' + images[f];
-const flats = two && D.sides.every(side => side.flat && side.flat.total && side.flat.event === D.sides[0].flat.event)
-  ? D.sides.map(({ flat: { rows } }) => {
+const flats = two && sides.every(side => side.flat && side.flat.total && side.flat.event === sides[0].flat.event)
+  ? sides.map(({ flat: { rows } }) => {
     const sums = new Map();
     for (let i = 0; i < rows.length; i += 3) {
       const key = rows[i] + '\n' + plain(rows[i + 1]);
@@ -383,15 +424,15 @@ for (let f = 1; f < names.length; f++) nrOfKey.set(flatKey(f), (nrOfKey.get(flat
 // Flat samples are of whole profiles, and belong to stacks of the clock or of their own event.
 function mayBeFlat() {
   const event = shownEvent();
-  return flats && DIMS.every(([key]) => key === 'event' || S[key] === '') && !isPart() &&
-    (event.startsWith('STACKS:') || event.startsWith(D.sides[0].flat.event + ':'));
+  return flats && !isTime() && DIMS.every(([key]) => key === 'event' || S[key] === '') && !isPart() &&
+    (event.startsWith('STACKS:') || event.startsWith(sides[0].flat.event + ':'));
 }
 // The samples that tell most of the change of a function: [before, after, of how many].
 function selfOf(f) {
   const own = [...ownOf(f), all], key = flatKey(f);
   if (!mayBeFlat() || nrOfKey.get(key) !== 1 || kinds[f] === INLINED) return own;
-  const [a, b] = flats.map((sums, side) => sums.has(key) ? sums.get(key) : D.sides[side].flat.whole ? 0 : NaN);
-  const flat = [a, b, { a: D.sides[0].flat.total, b: D.sides[1].flat.total, isFlat: true }];
+  const [a, b] = flats.map((sums, side) => sums.has(key) ? sums.get(key) : sides[side].flat.whole ? 0 : NaN);
+  const flat = [a, b, { a: sides[0].flat.total, b: sides[1].flat.total, isFlat: true }];
   return a + b > 0 && change(...flat).noise < change(...own).noise ? flat : own;
 }
 // What a name loses, step by step, where there is no room: template arguments, parameters, both,
@@ -419,6 +460,9 @@ const imageOf = f => kinds[f] === KERNEL ? groupName(images[f]) : images[f];
 const NARROW = -2;
 const nameOf = f => f === NARROW ? '(narrow)' : f < 0 ? 'all'
   : (kinds[f] === GROUP ? groupName(names[f]) : names[f]) || '(no name)';
+// In words: of each side, or of the only one.
+const eachSide = words => sides.map((_, s) => words(s)).join(' → ');
+const recordsOf = nr => eachSide(s => number(nr(s))) + ' records of waits';
 function describe(node) {
   if (node.f === NARROW)
     return [functionsOf(node.nr), ['too narrow to draw: a click zooms',
@@ -426,25 +470,26 @@ function describe(node) {
   const rows = [], parent = node.p, f = node.f, chain = boxOf(node)?.chain || [];
   if (chain[1]) rows.push(chain.length + ' calls in one row, to ' + nameOf(chain[chain.length - 1].f) + ': a click opens them');
   if (f >= 0 && images[f]) rows.push(imageOf(f) + (sources[f] ? ' · ' + sources[f] : ''));
-  const end = kinds[f] === END && ENDS[names[f].slice(1, -1)];
+  const end = [END, STATE].includes(kinds[f]) && names[f].slice(1, -1), help = MEANINGS[end]?.[1];
   if (f >= 0)
-    rows.push(f ? KINDS[kinds[f]][0] + (kinds[f] === END ? why(names[f].slice(1, -1)) : '')
+    rows.push(f ? KINDS[kinds[f]][0] + why(end)
       : 'rare calls: each has less than ' + D.threshold.toPrecision(2) + ' %');
-  if (end) rows.push('What helps: ' + end[1]);
+  if (help) rows.push('What helps: ' + help);
   kidsOf(node);
   const isWhole = S.fn && node === root; // each call of the function
   const [sa, sb] = isWhole ? ownOf(f) : [node.sa, node.sb];
   if (two) {
     rows.push('before ' + samplesOf(node.a) + ', ' + percent(node.a, all.a) +
-      ' · after ' + number(node.b) + ', ' + percent(node.b, all.b));
+      ' · after ' + amount(node.b) + ', ' + percent(node.b, all.b));
     rows.push('change ' + changeText(node.a, node.b, all, isFunction(f) && isNoise(f)));
     rows.push((parent && parent.p ? 'of parent ' + shares(node.a, node.b, parent) + (node.up ? '' : ' · ') : '') +
-      (node.up ? '' : 'self ' + number(sa) + ' → ' + number(sb)));
+      (node.up ? '' : 'self ' + amount(sa) + ' → ' + amount(sb)));
   } else {
     rows.push(samplesOf(node.a) + ' · ' + percent(node.a, all.a) + ' of all' +
       (parent && parent.p ? ' · ' + percent(node.a, parent.a) + ' of parent' : '') +
-      (node.up ? '' : ' · self ' + number(sa)));
+      (node.up ? '' : ' · self ' + amount(sa)));
   }
+  if (isTime() && !node.up) rows.push('from ' + recordsOf(s => node.its.reduce((n, i) => n + (s ? B.R1 : B.R0)[i], 0)));
   return [nameOf(f), rows];
 }
 
@@ -655,7 +700,7 @@ function zoomTo(node) {
 }
 function openFunction(f) {
   if (f < 0 || !names[f]) return;
-  S.fn = String(f);
+  S.fn = '' + f;
   save(true);
   arrange();
   $('crumbs').scrollIntoView({ block: 'nearest' });
@@ -765,16 +810,16 @@ function valuesOf(field, is) {
   counts.forEach((n, i) => {
     if (!is(i)) return;
     const key = context(countOf[i], field), sum = sums.get(key) || [0, 0];
-    sum[sideOf(i)] += n;
+    sum[sideOf(i)] += amountOf(i);
     sums.set(key, sum);
   });
-  return [...sums].map(([key, sum]) => [D.strings[key], ...sum]).sort((x, y) => y[1] + y[2] - x[1] - x[2]);
+  return [...sums].map(([key, sum]) => [strings[key], ...sum]).sort((x, y) => y[1] + y[2] - x[1] - x[2]);
 }
 // Where a function ran: shares of its samples.
 function drawWhere() {
-  const has = new Uint8Array(parents.length), rows = [];
+  const has = bits(parents.length), rows = [];
   for (let i = 1; i < has.length; i++) has[i] = S.fn && (has[parents[i]] || functions[i] === +S.fn) ? 1 : 0;
-  if (S.fn) rows.push(rowOf('Samples', describe(root)[1].join(' · ')));
+  if (S.fn) rows.push(rowOf(isTime() ? 'Time' : 'Samples', describe(root)[1].join(' · ')));
   for (const [key, words, field] of DIMS) {
     const values = valuesOf(field, i => has[countAt[i]] && groupOf[countOf[i]] >= 0);
     if (key === 'event' || values.every(([value]) => value.startsWith('(no '))) continue;
@@ -822,7 +867,8 @@ function drawLegend() {
 
 let shownRows = 50, hasNoise = false;
 const COLUMNS = [['self', 'Self', f => share(...ownOf(f))], ['total', 'Total', f => share(...totalOf(f))],
-  ['change', 'Change of self', f => sureOf(f).size], ['name', 'Function'], ['image', 'Image']];
+  ['records', 'Records', f => table.r0[f] + table.r1[f]], ['change', 'Change of self', f => sureOf(f).size],
+  ['name', 'Function'], ['image', 'Image']];
 // Each click takes the next order of a column. By change: the greatest, growth, loss.
 const ORDERS = { change: ['change', 'growth', 'loss'] };
 const ordersOf = key => ORDERS[key] || [key, '-' + key];
@@ -831,7 +877,7 @@ function drawTable() {
   const t = table, list = [], wanted = COLUMNS.find(c => ordersOf(c[0]).includes(S.sort)) || COLUMNS[0];
   const orders = ordersOf(wanted[0]), order = orders.includes(S.sort) ? S.sort : orders[0], turned = order[0] === '-' ? -1 : 1;
   const points = f => change(...selfOf(f)).by;
-  const few = f => !matched && (two ? isNoise(f) : t.t0[f] < 5);
+  const few = f => !matched && (two ? isNoise(f) : t.t0[f] < (isTime() ? all.a / 200 : 5));
   const by = order === 'growth' ? points : order === 'loss' ? f => -points(f) : wanted[2];
   for (let f = 0; f < names.length; f++)
     if (isFunction(f) && (two && S.diff === 'new' ? !t.t0[f] && t.t1[f] : t.t0[f] + t.t1[f]) && (!matched || matched.is[f]))
@@ -841,8 +887,8 @@ function drawTable() {
   list.sort((x, y) => turned * (by ? by(y, t) - by(x, t) : less(words[x], words[y])) || less(names[x], names[y]));
   const head = el('tr');
   for (const [key, words] of COLUMNS) {
-    if (key === 'change' && !two) continue;
-    const cell = el('th', undefined, { scope: 'col', className: key === 'name' || key === 'image' ? key : 'n' });
+    if (key === 'change' && !two || key === 'records' && !isTime()) continue;
+    const cell = el('th', undefined, { scope: 'col', className: key === 'name' || key === 'image' ? key : 'n ' + key });
     const next = ordersOf(key), rises = by ? turned < 0 : turned > 0;
     if (key === wanted[0]) cell.setAttribute('aria-sort', rises ? 'ascending' : 'descending');
     cell.append(button(words + (key === wanted[0] ? ARROWS[order] || (rises ? ' ▴' : ' ▾') : ''),
@@ -857,18 +903,19 @@ function drawTable() {
     row.style.setProperty('--tint', two ? tint(isNoise(f) ? 0 : sureOf(f).by, 1) : imageColour(f));
     [ownOf(f), totalOf(f)].forEach(([a, b], i) => {
       const cell = el('td', shares(a, b, all),
-        { className: 'n part', title: number(a) + (two ? ' → ' + number(b) : '') + ' samples' });
+        { className: 'n part', title: amount(a) + (two ? ' → ' + amount(b) : '') + (isTime() ? '' : ' samples') });
       cell.style.setProperty('--heat', 100 * share(a, b) / most[i] + '%');
       row.append(cell);
     });
+    if (isTime()) row.append(el('td', eachSide(s => number(table['r' + s][f])), { className: 'n records' }));
     if (two) {
       const { sum: [a, b, of], words } = sureOf(f);
-      const what = of.isFlat ? ' flat samples of ' + D.sides[0].flat.event : ' stack samples';
+      const what = of.isFlat ? ' flat samples of ' + sides[0].flat.event : isTime() ? '' : ' stack samples';
       row.append(el('td', words + changeText(a, b, of, isNoise(f)).replace(' points', ''),
-        { className: 'n', title: number(a) + ' → ' + number(b) + what }));
+        { className: 'n', title: amount(a) + ' → ' + amount(b) + what }));
     }
     row.append(name, el('td', imageOf(f), { className: 'image', title: images[f] }));
-    if (S.fn === String(f)) row.setAttribute('aria-selected', 'true');
+    if (S.fn === '' + f) row.setAttribute('aria-selected', 'true');
     body.append(row);
   }
   const top = el('thead');
@@ -878,7 +925,7 @@ function drawTable() {
   const nr = min(500, shown.length - shownRows), rest = list.length - shown.length;
   $('more').hidden = nr <= 0 && !rest;
   say('more', nr > 0 ? 'Show ' + nr + ' more of ' + number(shown.length) : 'Show ' + functionsOf(rest) + (two
-    ? ' that changed no more than the noise' : ' with less than 5 samples: noise'));
+    ? ' that changed no more than the noise' : isTime() ? ' with less than 0.5 %' : ' with less than 5 samples: noise'));
 }
 $('cut').onclick = () => { frame.className = 'all'; draw(); };
 $('more').onclick = () => {
@@ -909,7 +956,7 @@ function linesOf(code) {
       let gap = true;
       for (const line of block.lines) {
         if (line) {
-          const [nr, count, text] = line, key = String(nr).padStart(20, '0'), lines = files.get(block.file), at = key + text;
+          const [nr, count, text] = line, key = ('' + nr).padStart(20, '0'), lines = files.get(block.file), at = key + text;
           const row = lines.get(at) || { key, nr, text, counts: code.map(() => 0), gap: true };
           row.counts[s] = count; row.gap &&= gap;
           lines.set(at, row);
@@ -921,7 +968,7 @@ function linesOf(code) {
   return [...files].map(([file, lines]) => [file, [...lines.values()].sort((x, y) => x.key < y.key ? -1 : x.key > y.key ? 1 : 0)]);
 }
 function drawCode() {
-  const f = !S.fn ? -1 : +S.fn, code = D.sides.map(side => codeOf(side, f)), known = code.filter(c => c);
+  const f = !S.fn ? -1 : +S.fn, code = sides.map(side => codeOf(side, f)), known = code.filter(c => c);
   $('code').hidden = f <= 0 || !isFunction(f);
   if (!known.length) {
     say('h-code', 'Source of ' + nameOf(f));
@@ -948,7 +995,7 @@ function drawCode() {
     if (file) add('file', '', file, []);
     lines.forEach((line, i) => {
       if (i && line.gap) add('text', '⋮', '', []);
-      add('text', String(line.nr), line.text, line.counts);
+      add('text', line.nr, line.text, line.counts);
     });
   }
   const about = code.map((c, s) => {
@@ -964,8 +1011,6 @@ function drawCode() {
 
 // ---- the ledger ----
 
-// Stacks of the clock have a number of nanoseconds.
-const nanoseconds = event => +/^STACKS:(\d{4,})\b/.exec(event)?.[1];
 const eventWords = event => nanoseconds(event) ? 'CPU time, one each ' + (nanoseconds(event) / 1e6).toPrecision(3) + ' ms'
   : event.split(':', 2).join(':');
 const UNITS = [['second', 1], ['minute', 60], ['hour', 3600], ['day', 86400]];
@@ -983,10 +1028,11 @@ function timesOf({ begin, end, name }) {
 function drawLedger() {
   const ofTime = picked(), isSpan = spans && isPart();
   const is = x => !x || (isSpan ? x.begin < ofTime.at(-1).end && x.end > ofTime[0].begin : ofTime.includes(x));
-  $('ledger').replaceChildren(...D.sides.map((side, s) => {
-    const events = new Map(), grid = el('table');
+  $('ledger').replaceChildren(...sides.map((side, s) => {
+    const events = new Map(), grid = el('table'), ofWaits = {}, [us, usLeft, usFound] = side.us;
     const chosen = side.sessions.filter((_, i) => is(sessions.find(x => x.at === s + ':' + i)));
     for (const session of chosen) {
+      for (const k in session.waits) ofWaits[k] = (ofWaits[k] || 0) + session.waits[k];
       for (const event of session.events || []) {
         const key = event.event + ':' + event.count;
         const sum = events.get(key) || { received: 0, filtered: 0, enabled: 0, counted: 0, lost: {}, ends: {} };
@@ -1024,8 +1070,22 @@ function drawLedger() {
         if (sum.ends[end])
           row('stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked) + why(end));
     }
+    if (us + usFound) {
+      const exact = Object.entries(ofWaits).filter(([k, n]) => n && /_us$/.test(k) && k !== 'lost_us');
+      const sum = exact.reduce((n, x) => n + x[1], 0), nr = k => number(ofWaits[k]) + ' ' + k;
+      row('Waits', '');
+      row('found', timeOf(usFound) + (sum ? ' of the ' + timeOf(sum) + ' that threads waited, ' + percent(usFound, sum) : ''));
+      for (const [k, n] of exact) row(k.slice(0, -3), timeOf(n));
+      if (ofWaits.switches)
+        row('switches', number(ofWaits.switches) + ' = ' + ['idle', 'kernel', 'emitted', 'skipped', 'lost'].map(nr).join(' + '));
+      if (ofWaits.records) row('records', number(ofWaits.records));
+      if (ofWaits.lost_us) row('lost', timeOf(ofWaits.lost_us));
+      row('Waits on this page', timeOf(us));
+      if (usLeft) row('not selected', timeOf(usLeft));
+      if (D.prunedUs) row('added up as “(other)”', timeOf(D.prunedUs));
+    }
     let shown = 0;
-    counts.forEach((n, i) => { if (sideOf(i) === s) shown += n; });
+    counts.forEach((n, i) => { if (sideOf(i) === s && !waits[countOf[i]]) shown += n; });
     row('Stacks on this page' + (events.size > 1 ? ', of all events' : ''),
       number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples)));
     if (side.unselected) row('not selected', number(side.unselected));
@@ -1059,11 +1119,17 @@ function drawChoices() {
     const name = words.toLowerCase();
     $('views').append(button(words, () => { S.view = name; S.fn = S.zoom = ''; changed(true); }, { name }));
   }
+  if (hasWaits) {
+    for (const [time, words] of [['cpu', 'CPU'], ['wait', 'Waits'], ['wall', 'Wall time']])
+      if (ofCpu || time === 'wait')
+        $('times').append(button(words, () => { S.time = time; S.zoom = ''; changed(true); }, { name: time }));
+    choose('choices', 'idle', 'Waits for work', [['hide', 'one line'], ['show', 'in the graph']]);
+  }
   const groups = [];
   for (const [key, words, field] of DIMS) {
     const values = valuesOf(field, () => true).map(([value]) => value);
     if (key === 'event' && values.length > 1)
-      choose('choices', key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
+      choose('choices', key, words, events.map((e, i) => [i ? strings[e] : '', strings[e]]));
     if (key === 'event') continue;
     if (values.length > 1)
       choose(key === 'app' ? 'first' : 'choices', key, words,
@@ -1074,7 +1140,7 @@ function drawChoices() {
     choose('first', 'diff', 'Show', [['abs', 'change in points'], ['rel', 'change as a ratio'], ['new', 'only what is new']]);
   choose(two ? 'choices' : 'first', 'by', 'Group by', [...groups, ['none', 'nothing']]);
   choose('choices', 'rec', 'Recursion', [['', 'as one call'], ['all', 'each call']]);
-  $('others').onclick = () => $('others').setAttribute('aria-expanded', String($('bar').classList.toggle('open')));
+  $('others').onclick = () => $('others').setAttribute('aria-expanded', $('bar').classList.toggle('open'));
   query.oninput = () => { S.q = query.value; save(); search(); paint(); drawTable(); drawTime(); };
 }
 function showChoices() {
@@ -1085,7 +1151,8 @@ function showChoices() {
   }
   const nr = [...$('choices').querySelectorAll('select')].filter(select => select.value !== DEFAULTS[select.name]).length;
   say('others', 'More' + (nr ? ' (' + nr + ')' : ''));
-  for (const view of $('views').children) view.setAttribute('aria-pressed', String(S.view === view.name && !S.fn));
+  for (const time of $('times').children) time.setAttribute('aria-pressed', S.time === time.name);
+  for (const view of $('views').children) view.setAttribute('aria-pressed', S.view === view.name && !S.fn);
   if (document.activeElement !== query) query.value = S.q;
 }
 
@@ -1096,24 +1163,25 @@ const timed = slots.every(lasted), lastOf = slots => slots.reduce((x, y) => y.en
 // To the second where all is of one hour, and with the day where it is of several.
 const wholeTime = lastOf(slots).end - slots[0].begin;
 const shortTime = seconds => clock(seconds).slice(wholeTime < 86400 ? 11 : 5, wholeTime < 3600 ? 19 : 16);
-const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
+const rate = (sum, seconds) =>
+  timed ? ', ' + (isTime() ? timeOf(sum / seconds) : (sum / seconds).toPrecision(3)) + ' per second' : '';
 const perSecond = (n, i) => timed ? n / lasted(slots[i]) : n;
 const pen = bars.getContext('2d'), TOP = 36, HIGH = 17;
 let timeRows, edges;
 // What burned when, by what the graph is grouped by; of the function or of what matches, where one
 // of these is chosen.
 function drawTime() {
-  if ($('time').hidden = slots.length <= D.sides.length) return;
+  if ($('time').hidden = slots.length <= sides.length) return;
   const dim = DIMS.find(d => d[0] === S.by) || DIMS[1], is = S.fn ? f => f === +S.fn : matched ? f => matched.is[f] : null;
-  const hit = new Uint8Array(parents.length), sums = new Map(), empty = () => slots.map(() => 0), total = empty();
+  const hit = bits(parents.length), sums = new Map(), empty = () => slots.map(() => 0), total = empty();
   parents.forEach((parent, i) => { hit[i] = !is || i && (hit[parent] || is(functions[i])) ? 1 : 0; });
   byTime[2].forEach((n, i) => {
-    const c = byTime[1][i], slot = byTime[3][i], key = context(c, dim[2]);
+    const c = byTime[1][i], amount = n * scaleOf(c), slot = byTime[3][i], key = context(c, dim[2]);
     if (!accepted[c] || !hit[byTime[0][i]]) return;
-    if (!sums.has(key)) sums.set(key, { name: groupName(D.strings[key]), n: empty(), sum: 0 });
-    sums.get(key).n[slot] += n;
-    sums.get(key).sum += n;
-    total[slot] += n;
+    if (!sums.has(key)) sums.set(key, { name: groupName(strings[key]), n: empty(), sum: 0 });
+    sums.get(key).n[slot] += amount;
+    sums.get(key).sum += amount;
+    total[slot] += amount;
   });
   const list = [...sums.values()].sort((x, y) => y.sum - x.sum), others = list.splice(list.length > 6 ? 5 : 6);
   if (others[0]) list.push({ name: 'other', n: total.map((_, i) => others.reduce((sum, x) => sum + x.n[i], 0)) });
@@ -1165,8 +1233,8 @@ function paintTime() {
   if (isPart()) pen.strokeRect(edges[from], 1, edges[to + 1] - edges[from], high - 2);
 }
 function brush(from, to) {
-  S.from = min(from, to) ? String(min(from, to)) : '';
-  S.to = max(from, to) < slots.length - 1 ? String(max(from, to)) : '';
+  S.from = '' + (min(from, to) || '');
+  S.to = max(from, to) < slots.length - 1 ? '' + max(from, to) : '';
   changed();
 }
 {
@@ -1196,21 +1264,20 @@ function brush(from, to) {
 
 // ---- the heading: what used the machine ----
 
-const hosts = D.sides.map(side => side.hosts.join(', ') || 'profile');
+const hosts = sides.map(side => side.hosts.join(', ') || 'profile');
 const host = two && hosts[0] !== hosts[1] ? hosts.join(' → ') : hosts[hosts.length - 1];
-// In words: of each side, or of the only one.
-const eachSide = words => D.sides.map((_, s) => words(s)).join(' → ');
 function drawTitle() {
   const ns = nanoseconds(shownEvent()), sums = [all.a, all.b], chosen = picked();
-  const seconds = s => chosen.reduce((n, x) => n + (x.s === s ? lasted(x) : 0), 0) || D.sides[s].seconds;
+  const seconds = s => chosen.reduce((n, x) => n + (x.s === s ? lasted(x) : 0), 0) || sides[s].seconds;
   let rows = valuesOf(4, i => groupOf[countOf[i]] >= 0).map(([name, a, b]) => [groupName(name), a, b, all]);
-  if (rows.length < 2) rows = names.flatMap((name, f) => isFunction(f) ? [[name, ...selfOf(f)]] : []);
+  if (rows.length < 2 || isTime()) rows = names.flatMap((name, f) => isFunction(f) ? [[name, ...selfOf(f)]] : []);
   const size = ([, ...sum]) => two ? sureSize(...sum) : sum[0];
   rows = rows.filter(row => two ? abs(change(...row.slice(1)).by) > change(...row.slice(1)).noise : row[1])
     .sort((x, y) => size(y) - size(x));
   const ends = [0, 0], lost = [0, 0];
-  counts.forEach((n, i) => { if (groupOf[countOf[i]] >= 0 && !context(countOf[i], 2)) ends[sideOf(i)] += n; });
-  for (const { s, events, lost: n } of chosen) {
+  counts.forEach((n, i) => { if (groupOf[countOf[i]] >= 0 && !context(countOf[i], 2)) ends[sideOf(i)] += amountOf(i); });
+  for (const { s, events, waits, lost: n } of chosen) {
+    if (isTime()) { lost[s] += waits?.lost_us || 0; continue; }
     lost[s] += n || 0;
     for (const { event, count, lost: by } of events || [])
       if (shownEvent().startsWith(event + ':' + count + ':')) for (const reason in by) lost[s] += by[reason];
@@ -1218,11 +1285,13 @@ function drawTitle() {
   const list = rows.slice(0, 3).map(([name, ...sum]) =>
     brief(name, 30) + ' ' + (two ? signed(change(...sum).by) : round(100 * sum[0] / all.a) + ' %'));
   say('title', [
-    host + ': ' + eachSide(s => ns ? few(sums[s] * ns / 1e9) : number(sums[s])) +
-      (ns ? ' CPU seconds' : ' samples of ' + eventWords(shownEvent())) + ' in ' + eachSide(s => duration(seconds(s))),
+    host + ': ' + eachSide(s => isTime() ? timeOf(sums[s]) : ns ? few(sums[s] * ns / 1e9) : number(sums[s])) +
+      (isTime() ? S.time === 'wall' ? ' of threads' : ' of waits'
+        : ns ? ' CPU seconds' : ' samples of ' + eventWords(shownEvent())) +
+      ' in ' + eachSide(s => duration(seconds(s))),
     list.join(', ') + (!two ? '' : list.length ? ' points' : 'no change beyond the noise') + (rows[3] ? ', …' : ''),
     eachSide(s => round(100 * ends[s] / sums[s] || 0) + ' %') + ' of stacks whole, ' +
-      eachSide(s => number(lost[s])) + ' lost',
+      eachSide(s => amount(lost[s])) + ' lost',
   ].filter(x => x).join(' · '));
 }
 
@@ -1276,12 +1345,12 @@ function changed(push) {
 function start() {
   readHash();
   document.title = host + ' – opd';
-  $('about').append(...D.sides.map((side, s) => {
+  $('about').append(...sides.map((side, s) => {
     const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
     const host = two && side.hosts.length && 'host ' + side.hosts.join(', ');
     const stacks = events.map(e => number(counts.reduce((n, x, i) => sideOf(i) === s &&
-      context(countOf[i], 3) === e ? n + x : n, 0)) + ' samples of ' + eventWords(D.strings[e])).join(', ');
-    const about = [words.join(' '), host, timesOf(side), stacks];
+      context(countOf[i], 3) === e ? n + x : n, 0)) + ' samples of ' + eventWords(strings[e])).join(', ');
+    const about = [words.join(' '), host, timesOf(side), stacks, side.us[0] && timeOf(side.us[0]) + ' of waits'];
     return rowOf(two ? SIDES[s] : '', about.filter(x => x).join(' · '));
   }));
   drawChoices();
