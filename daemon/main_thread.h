@@ -44,7 +44,7 @@ struct opd {
 	struct opd_tables *tables;
 	bool wants_waits;
 	struct opd_wait_program *wait_program; /* NULL: no waits are sampled */
-	struct opd_runtimes *runtimes; /* NULL: functions of runtimes have no names */
+	struct opd_interpreters *interpreters; /* NULL: functions of runtimes have no names */
 	struct opd_syncer *syncer;
 	struct opd_image_filter *image_filter; /* NULL: none */
 	struct opd_pipeline pipeline;

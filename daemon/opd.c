@@ -281,8 +281,8 @@ static int init_pipeline(struct opd *opd)
 static void fini_pipeline(struct opd *opd)
 {
 	opd_pipeline_close(&opd->pipeline);
-	opd_runtimes_free(opd->runtimes);
-	opd->runtimes = NULL;
+	opd_interpreters_free(opd->interpreters);
+	opd->interpreters = NULL;
 }
 
 static int init_waits(struct opd *opd)
@@ -324,17 +324,17 @@ static int init_deep(struct opd *opd)
 /* Runtimes write their notes with those of deep stacks. */
 static int init_runtimes(struct opd *opd)
 {
-	struct opd_runtime_control *control;
+	struct opd_interpreter_control *control;
 	int images_fd, err;
 
 	if (!opd->pipeline.deep)
 		return 0;
-	err = opd_runtimes_new(NULL, &opd->runtimes);
+	err = opd_interpreters_new(NULL, &opd->interpreters);
 	if (err)
 		return opd_fail("no memory");
-	control = opd_wait_program_runtimes(opd->wait_program, &images_fd);
-	opd_runtimes_set_maps(opd->runtimes, images_fd, control);
-	opd->pipeline.runtimes = opd->pipeline.stacks->runtimes = opd->runtimes;
+	control = opd_wait_program_interpreters(opd->wait_program, &images_fd);
+	opd_interpreters_set_maps(opd->interpreters, images_fd, control);
+	opd->pipeline.interpreters = opd->pipeline.stacks->interpreters = opd->interpreters;
 	return 0;
 }
 

@@ -9,7 +9,7 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/drive/notes.c pipeline/drive/notes.h \
 	pipeline/drive/pipeline.c pipeline/drive/pipeline.h \
 	pipeline/drive/record_source.h \
-	pipeline/drive/runtime_notes.c pipeline/drive/runtime_notes.h \
+	pipeline/drive/interpreter_notes.c pipeline/drive/interpreter_notes.h \
 	pipeline/drive/sources.c pipeline/drive/sources.h \
 	pipeline/drive/stack_booking.c pipeline/drive/stack_booking.h \
 	pipeline/drive/stack_records.c pipeline/drive/stack_records.h \

@@ -111,7 +111,7 @@ fail:
 
 void opd_pipeline_close(struct opd_pipeline *pipeline)
 {
-	opd_runtime_notes_forget(&pipeline->runtime_notes);
+	opd_interpreter_notes_forget(&pipeline->interpreter_notes);
 	opd_stacks_free(pipeline->stacks);
 	pipeline->stacks = NULL;
 	opd_count_close_files(&pipeline->count);

@@ -26,7 +26,7 @@
 #include "pipeline/count/session_files.h"
 #include "pipeline/drive/arcs.h"
 #include "pipeline/drive/record_source.h"
-#include "pipeline/drive/runtime_notes.h"
+#include "pipeline/drive/interpreter_notes.h"
 #include "pipeline/files/build_ids.h"
 #include "pipeline/ledger/cookie_file.h"
 #include "pipeline/ledger/ledger.h"
@@ -64,8 +64,8 @@ struct opd_pipeline {
 	struct opd_waits *waits; /* the caller's, one of the sources; NULL: waits are not sampled */
 	struct opd_deep *deep; /* the caller's, one of the sources; NULL: there are no deep copies */
 	struct opd_notes *notes; /* the caller's; NULL: no program adds to samples */
-	struct opd_runtimes *runtimes; /* the caller's; NULL: functions of runtimes have no names */
-	struct opd_runtime_notes runtime_notes;
+	struct opd_interpreters *interpreters; /* the caller's; NULL: functions of runtimes have no names */
+	struct opd_interpreter_notes interpreter_notes;
 	struct opd_record_sources sources; /* beside those that every pipeline has */
 };
 

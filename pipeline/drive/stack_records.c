@@ -74,8 +74,8 @@ void opd_stack_records_join(struct opd_pipeline *pipeline, struct opd_stack_samp
 		.machine = pipeline->stacks->machine,
 	};
 
-	if (pipeline->runtimes)
-		opd_runtime_notes_join(&pipeline->runtime_notes, taken);
+	if (pipeline->interpreters)
+		opd_interpreter_notes_join(&pipeline->interpreter_notes, taken);
 	if (pipeline->notes)
 		opd_notes_join(pipeline->notes, &layout, taken);
 }

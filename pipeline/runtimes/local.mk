@@ -2,6 +2,6 @@
 pipeline_libpipeline_a_SOURCES += \
 	pipeline/runtimes/names.c pipeline/runtimes/names.h \
 	pipeline/runtimes/python.c pipeline/runtimes/python.h \
-	pipeline/runtimes/runtimes.c pipeline/runtimes/runtimes.h \
+	pipeline/runtimes/interpreters.c pipeline/runtimes/interpreters.h \
 	pipeline/runtimes/shared.h
-EXTRA_DIST += pipeline/runtimes/README.md pipeline/runtimes/runtimes.bpf.h
+EXTRA_DIST += pipeline/runtimes/README.md pipeline/runtimes/interpreters.bpf.h

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Python (CPython 3.9 to 3.14): where its structures have what is read, and what their bytes mean.
- * runtimes.bpf.h reads them. Any thread.
+ * interpreters.bpf.h reads them. Any thread.
  */
 #ifndef OPD_PYTHON_H
 #define OPD_PYTHON_H

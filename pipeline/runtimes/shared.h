@@ -4,26 +4,26 @@
  * notes that they write before a sample (pipeline/drive/note_record.h).
  *
  *   map                 kind           key                        value
- *   runtime_images      hash           struct opd_runtime_file    struct opd_runtime_image
- *   runtime_processes   LRU hash       process                    struct opd_runtime_process
- *   runtime_control     array, mapped  0                          struct opd_runtime_control
+ *   interpreter_images      hash           struct opd_interpreter_file    struct opd_interpreter_image
+ *   interpreter_processes   LRU hash       process                    struct opd_interpreter_process
+ *   interpreter_control     array, mapped  0                          struct opd_interpreter_control
  *
- * opd fills runtime_images: which files have a runtime, and how it is read. The program finds the
+ * opd fills interpreter_images: which files have a runtime, and how it is read. The program finds the
  * processes that run one by itself.
  */
-#ifndef OPD_RUNTIMES_SHARED_H
-#define OPD_RUNTIMES_SHARED_H
+#ifndef OPD_INTERPRETERS_SHARED_H
+#define OPD_INTERPRETERS_SHARED_H
 
 #include <linux/types.h>
 
-#define OPD_RUNTIME_IMAGES_MAX    256
-#define OPD_RUNTIME_PROCESSES_MAX 4096
-#define OPD_RUNTIME_FRAMES_MAX    250 /* of a stack */
-#define OPD_RUNTIME_THREADS_MAX   256 /* that are looked at for one that is not found by its key */
-#define OPD_RUNTIME_SEEN          4096 /* names that a CPU remembers to have written; a power of two */
+#define OPD_INTERPRETER_IMAGES_MAX    256
+#define OPD_INTERPRETER_PROCESSES_MAX 4096
+#define OPD_INTERPRETER_FRAMES_MAX    250 /* of a stack */
+#define OPD_INTERPRETER_THREADS_MAX   256 /* that are looked at for one that is not found by its key */
+#define OPD_INTERPRETER_SEEN          4096 /* names that a CPU remembers to have written; a power of two */
 
 /* A file, as records of mappings name it. */
-struct opd_runtime_file {
+struct opd_interpreter_file {
 	__u64 inode;
 	__u32 device; /* major << 20 | minor */
 	__u32 spare;
@@ -49,53 +49,53 @@ struct opd_python_layout {
 #define OPD_PYTHON_OWNER_ENTRY 1 /* a byte: not 0 where a loop begins */
 #define OPD_PYTHON_OWNER_SHIM  2 /* a byte: from 3 on it is no function, and a loop ends before it */
 
-struct opd_runtime_image {
+struct opd_interpreter_image {
 	__u32 runtime; /* enum op_runtime (libop/stacks/runtime_name.h) */
 	__u32 number;  /* opd's own; names it in notes */
 	__u64 address; /* of the runtime's data, from where position 0 of the file is mapped */
 	struct opd_python_layout python;
 };
 
-struct opd_runtime_process {
-	struct opd_runtime_file file;
+struct opd_interpreter_process {
+	struct opd_interpreter_file file;
 	__u64 address; /* of the runtime's data */
 };
 
-struct opd_runtime_control {
+struct opd_interpreter_control {
 	/* Another number each time that opd has forgotten names: they are written again. */
 	__u32 generation;
 	__u32 spare;
 };
 
 /* How a reading of the frames ended. */
-enum opd_runtime_end {
-	OPD_RUNTIME_COMPLETE,
-	OPD_RUNTIME_NONE,  /* the thread runs no function of the runtime */
-	OPD_RUNTIME_FAULT, /* memory was not there, or is not as it should be */
-	OPD_RUNTIME_DEEP,  /* more frames than OPD_RUNTIME_FRAMES_MAX */
-	OPD_RUNTIME_NR_ENDS,
+enum opd_read_end {
+	OPD_READ_COMPLETE,
+	OPD_READ_NONE,  /* the thread runs no function of the runtime */
+	OPD_READ_FAULT, /* memory was not there, or is not as it should be */
+	OPD_READ_DEEP,  /* more frames than OPD_INTERPRETER_FRAMES_MAX */
+	OPD_READ_NR_ENDS,
 };
 
 /* A frame: a function, where it was in it, and what tells a function from another in its place. */
-struct opd_runtime_frame {
+struct opd_interpreter_frame {
 	__u64 code;
 	__u32 position;
-	__u32 check; /* the lowest bit: OPD_RUNTIME_IS_ENTRY; the others are a fingerprint */
+	__u32 check; /* the lowest bit: OPD_INTERPRETER_IS_ENTRY; the others are a fingerprint */
 };
 
-#define OPD_RUNTIME_IS_ENTRY 1u /* it was called by native code: a loop of the interpreter ends here */
+#define OPD_INTERPRETER_IS_ENTRY 1u /* it was called by native code: a loop of the interpreter ends here */
 
 /* OPD_NOTE_FRAMES: the frames stand behind, the innermost one first. */
 struct opd_frames_note {
 	__u32 kind;
 	__u32 image; /* number */
-	__u32 end;   /* enum opd_runtime_end */
+	__u32 end;   /* enum opd_read_end */
 	__u32 nr_frames;
 };
 
-#define OPD_RUNTIME_NAME_BYTES  256 /* at most; powers of two */
-#define OPD_RUNTIME_FILE_BYTES  512
-#define OPD_RUNTIME_TABLE_BYTES 4096
+#define OPD_INTERPRETER_NAME_BYTES  256 /* at most; powers of two */
+#define OPD_INTERPRETER_FILE_BYTES  512
+#define OPD_INTERPRETER_TABLE_BYTES 4096
 
 /*
  * OPD_NOTE_NAME: comes before the first stack with the function. The bytes of the name, of the file

@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "pipeline/runtimes/runtimes.h"
+#include "pipeline/runtimes/interpreters.h"
 
 static const enum op_stack_end walk_ends[OPD_NR_WALK_ENDS] = {
 #define X(name) [OPD_WALK_##name] = OP_STACK_END_##name,
@@ -111,10 +111,10 @@ static void note_function(struct opd_stack *stack, const struct op_row_table *ta
 
 static void see_runtime(const struct finder *finder, uint64_t cookie, const struct op_row_table *table)
 {
-	struct opd_runtimes *runtimes = finder->lookup->runtimes;
+	struct opd_interpreters *interpreters = finder->lookup->interpreters;
 
-	if (runtimes)
-		opd_runtimes_see_image(runtimes, cookie, &op_dcookie_row(finder->lookup->resolver->table, cookie)->id, table);
+	if (interpreters)
+		opd_interpreters_see_image(interpreters, cookie, &op_dcookie_row(finder->lookup->resolver->table, cookie)->id, table);
 }
 
 static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_frame *frame, const struct op_row_table **ret_table)

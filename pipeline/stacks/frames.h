@@ -30,7 +30,7 @@ struct opd_stack_walk {
 struct opd_stack_lookup {
 	struct opd_resolver *resolver;
 	struct opd_tables *tables; /* NULL: there are no tables, only frame pointers */
-	struct opd_runtimes *runtimes; /* NULL: their functions are not read */
+	struct opd_interpreters *interpreters; /* NULL: their functions are not read */
 	uint32_t max_stack;        /* frames that the kernel follows at most */
 	uint16_t machine;
 };

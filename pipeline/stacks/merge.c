@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A caller is one byte behind its call. */
-static bool is_loop(const struct opd_stack *stack, size_t frame, const struct opd_runtime_stack *runtime)
+static bool is_loop(const struct opd_stack *stack, size_t frame, const struct opd_interpreter_stack *runtime)
 {
 	const struct op_location *location = &stack->frames[frame].location;
 	uint64_t position = location->offset - (frame ? 1 : 0);
@@ -13,7 +13,7 @@ static bool is_loop(const struct opd_stack *stack, size_t frame, const struct op
 }
 
 /* How many functions the innermost loop of the rest ran. */
-static size_t nr_of_loop(const struct opd_runtime_stack *runtime, size_t from)
+static size_t nr_of_loop(const struct opd_interpreter_stack *runtime, size_t from)
 {
 	size_t nr = 0;
 
@@ -22,7 +22,7 @@ static size_t nr_of_loop(const struct opd_runtime_stack *runtime, size_t from)
 	return nr;
 }
 
-static struct opd_resolved frame_of(const struct opd_stack *stack, const struct opd_runtime_stack *runtime, size_t call)
+static struct opd_resolved frame_of(const struct opd_stack *stack, const struct opd_interpreter_stack *runtime, size_t call)
 {
 	return (struct opd_resolved){
 		.location = { .cookie = runtime->cookie, .offset = runtime->calls[call].line },
@@ -35,7 +35,7 @@ static struct opd_resolved frame_of(const struct opd_stack *stack, const struct 
  * From the outermost frame on, so that frames move to their last place at once. nr_loops: that have
  * functions, from the innermost one on; firsts: where those of each begin.
  */
-static void spread(struct opd_stack *stack, const struct opd_runtime_stack *runtime, size_t nr_outer, size_t outer_first,
+static void spread(struct opd_stack *stack, const struct opd_interpreter_stack *runtime, size_t nr_outer, size_t outer_first,
 		   size_t nr_loops, const uint16_t *firsts)
 {
 	size_t to = stack->nr_frames + runtime->nr_frames, loops_left = 0;
@@ -57,7 +57,7 @@ static void spread(struct opd_stack *stack, const struct opd_runtime_stack *runt
 	}
 }
 
-void opd_stack_merge(struct opd_stack *stack, const struct opd_runtime_stack *runtime)
+void opd_stack_merge(struct opd_stack *stack, const struct opd_interpreter_stack *runtime)
 {
 	uint16_t firsts[OPD_STACK_FRAMES_MAX + 1];
 	size_t nr_loops = 0, nr_named = 0;

@@ -10,9 +10,9 @@
 #define OPD_STACK_MERGE_H
 
 #include "libop/base/compiler.h"
-#include "pipeline/runtimes/runtimes.h"
+#include "pipeline/runtimes/interpreters.h"
 #include "pipeline/stacks/stack.h"
 
-void opd_stack_merge(struct opd_stack *stack, const struct opd_runtime_stack *runtime) OP_NONNULL;
+void opd_stack_merge(struct opd_stack *stack, const struct opd_interpreter_stack *runtime) OP_NONNULL;
 
 #endif

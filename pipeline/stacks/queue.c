@@ -59,7 +59,7 @@ int opd_stack_queue_add(struct opd_stack_queue *queue, const struct opd_stack_sa
 	waiting = entry_at(queue, queue->end++);
 	*waiting = (struct opd_stack_waiting){ .at = at, .nr_bytes = (uint32_t)nr_bytes, .taken = *taken };
 	waiting->taken.header = (const void *)(queue->records + at);
-	waiting->taken.runtime = opd_runtime_stack_copy(taken->runtime);
+	waiting->taken.runtime = opd_interpreter_stack_copy(taken->runtime);
 	queue->tail = at + nr_bytes;
 	if (!queue->nr++ || (queue->oldest_ns && taken->sample.time_ns < queue->oldest_ns))
 		queue->oldest_ns = taken->sample.time_ns;

@@ -15,7 +15,7 @@
 #include "libop/session/wait_states.h"
 #include "libop/perf/record.h"
 #include "pipeline/capture/cpu_rings.h"
-#include "pipeline/runtimes/runtimes.h"
+#include "pipeline/runtimes/interpreters.h"
 #include "pipeline/stacks/tables.h"
 
 #define OPD_STACK_QUEUE_BYTES   (16u << 20) /* of records */
@@ -35,7 +35,7 @@ struct opd_stack_sample {
 	 * The functions of a runtime that its thread ran; NULL: none is known. The queue has a copy
 	 * of its own.
 	 */
-	struct opd_runtime_stack *runtime;
+	struct opd_interpreter_stack *runtime;
 	uint32_t nr_skipped; /* words of the chain that stand in front of the sample */
 	/* For --callgraph: the calls are so many of this event. 0: there are none. */
 	uint32_t nr_calls, calls_event;

@@ -31,16 +31,16 @@ int opd_stack_make(struct opd_stacks *stacks, const struct opd_capture *capture,
 	const struct opd_stack_lookup lookup = {
 		.resolver = resolver,
 		.tables = stacks->tables,
-		.runtimes = stacks->runtimes,
+		.interpreters = stacks->interpreters,
 		.max_stack = capture->max_stack,
 		.machine = stacks->machine,
 	};
 	uint64_t begin_ns = op_now_ns();
 
 	opd_stack_walk(&stacks->walk, &lookup, &taken->sample, of, record, later_chain);
-	if (taken->runtime && stacks->runtimes) {
+	if (taken->runtime && stacks->interpreters) {
 		opd_stack_merge(&stacks->walk.stack, taken->runtime);
-		stacks->walk.stack.names = opd_runtimes_names(stacks->runtimes);
+		stacks->walk.stack.names = opd_interpreters_names(stacks->interpreters);
 	}
 	stacks->counts.walk_ns += op_now_ns() - begin_ns;
 	stacks->counts.nr_walks++;

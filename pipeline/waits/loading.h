@@ -22,8 +22,8 @@ enum opd_waits_piece {
 	OPD_WAITS_OUTPUT,
 	OPD_WAITS_NOTES,
 	OPD_WAITS_DEEP_CPUS,
-	OPD_WAITS_RUNTIME_IMAGES,  /* maps of pipeline/runtimes/shared.h */
-	OPD_WAITS_RUNTIME_CONTROL,
+	OPD_WAITS_INTERPRETER_IMAGES,  /* maps of pipeline/runtimes/shared.h */
+	OPD_WAITS_INTERPRETER_CONTROL,
 	OPD_WAITS_KICK,     /* of one CPU: `index` */
 	OPD_WAITS_LINK,     /* keeps a program attached */
 	OPD_WAITS_ITERATOR, /* the link of the iterator */

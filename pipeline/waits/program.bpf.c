@@ -427,7 +427,7 @@ static __always_inline __u64 weigh(struct thread *thread, const struct opd_wait_
 	return weight;
 }
 
-#include "pipeline/runtimes/runtimes.bpf.h"
+#include "pipeline/runtimes/interpreters.bpf.h"
 
 /* ---- switches ---- */
 

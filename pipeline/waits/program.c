@@ -38,7 +38,7 @@ struct opd_wait_program {
 	size_t kicks_capacity;
 	int control_fd, cpus_fd, output_fd, iterator_fd, sample_fd, notes_fd, deep_fd;
 	int runtime_images_fd, runtime_control_fd;
-	struct opd_runtime_control *runtime_control;
+	struct opd_interpreter_control *interpreter_control;
 	int link_fds[LINKS_MAX];
 	size_t nr_links;
 };
@@ -131,10 +131,10 @@ static int take_piece(struct opd_wait_program *program, struct opd_waits_message
 	case OPD_WAITS_DEEP_CPUS:
 		keep(&program->deep_fd, fd);
 		return 0;
-	case OPD_WAITS_RUNTIME_IMAGES:
+	case OPD_WAITS_INTERPRETER_IMAGES:
 		keep(&program->runtime_images_fd, fd);
 		return 0;
-	case OPD_WAITS_RUNTIME_CONTROL:
+	case OPD_WAITS_INTERPRETER_CONTROL:
 		keep(&program->runtime_control_fd, fd);
 		return 0;
 	case OPD_WAITS_ITERATOR:
@@ -185,7 +185,7 @@ static bool is_whole(const struct opd_wait_program *program)
 
 static int map_maps(struct opd_wait_program *program)
 {
-	void *control, *cpus, *deep_cpus, *runtime_control;
+	void *control, *cpus, *deep_cpus, *interpreter_control;
 	int err = is_whole(program) ? 0 : -EBADMSG;
 
 	if (!err)
@@ -201,9 +201,9 @@ static int map_maps(struct opd_wait_program *program)
 	if (err)
 		return err;
 	program->deep_cpus = deep_cpus;
-	err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->runtime_control_fd, 0, &runtime_control);
+	err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->runtime_control_fd, 0, &interpreter_control);
 	if (!err)
-		program->runtime_control = runtime_control;
+		program->interpreter_control = interpreter_control;
 	return err;
 }
 
@@ -328,8 +328,8 @@ void opd_wait_program_free(struct opd_wait_program *program)
 	close_fd(program->sample_fd);
 	close_fd(program->notes_fd);
 	close_fd(program->deep_fd);
-	if (program->runtime_control)
-		op_sys_munmap(program->runtime_control, page_bytes());
+	if (program->interpreter_control)
+		op_sys_munmap(program->interpreter_control, page_bytes());
 	close_fd(program->runtime_images_fd);
 	close_fd(program->runtime_control_fd);
 	free(program->kicks);
@@ -363,10 +363,10 @@ const struct opd_deep_cpu *opd_wait_program_deep_cpu(const struct opd_wait_progr
 	return cpu < program->nr_cpus ? &program->deep_cpus[cpu] : NULL;
 }
 
-struct opd_runtime_control *opd_wait_program_runtimes(const struct opd_wait_program *program, int *ret_images_fd)
+struct opd_interpreter_control *opd_wait_program_interpreters(const struct opd_wait_program *program, int *ret_images_fd)
 {
 	*ret_images_fd = program->runtime_images_fd;
-	return program->runtime_control;
+	return program->interpreter_control;
 }
 
 static int direct(int map_fd, uint32_t cpu, int event_fd)

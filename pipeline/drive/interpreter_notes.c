@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "pipeline/drive/runtime_notes.h"
+#include "pipeline/drive/interpreter_notes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,43 +7,43 @@
 #include "libop/perf/stack_record.h"
 #include "pipeline/drive/notes.h"
 
-static void take_away(struct opd_runtime_notes *notes, size_t at)
+static void take_away(struct opd_interpreter_notes *notes, size_t at)
 {
 	notes->nr_waiting--;
 	memmove(&notes->waiting[at], &notes->waiting[at + 1], (notes->nr_waiting - at) * sizeof(*notes->waiting));
 }
 
-static void drop(struct opd_runtime_notes *notes, size_t at)
+static void drop(struct opd_interpreter_notes *notes, size_t at)
 {
 	free(notes->waiting[at].stack);
 	take_away(notes, at);
 }
 
-bool opd_runtime_notes_take(struct opd_runtime_notes *notes, struct opd_runtimes *runtimes, const struct perf_event_header *header,
+bool opd_interpreter_notes_take(struct opd_interpreter_notes *notes, struct opd_interpreters *interpreters, const struct perf_event_header *header,
 			    const struct op_sample *sample)
 {
 	static const struct op_stack_layout layout = { .sample_type = OP_SAMPLE_TYPE | PERF_SAMPLE_RAW };
 	struct op_stack_record record;
-	struct opd_runtime_stack *stack;
+	struct opd_interpreter_stack *stack;
 	uint32_t kind;
 
 	if (op_stack_record(header, sample->mode, &layout, &record) < 0 || record.nr_raw_bytes < sizeof(kind))
 		return false;
 	memcpy(&kind, record.raw, sizeof(kind));
 	if (kind == OPD_NOTE_NAME)
-		opd_runtimes_take_name(runtimes, sample->pid, record.raw, record.nr_raw_bytes);
+		opd_interpreters_take_name(interpreters, sample->pid, record.raw, record.nr_raw_bytes);
 	if (kind != OPD_NOTE_FRAMES)
 		return kind == OPD_NOTE_NAME;
-	stack = opd_runtimes_take_frames(runtimes, sample->pid, record.raw, record.nr_raw_bytes);
+	stack = opd_interpreters_take_frames(interpreters, sample->pid, record.raw, record.nr_raw_bytes);
 	if (!stack)
 		return true;
-	if (notes->nr_waiting == OPD_RUNTIME_NOTES_MAX)
+	if (notes->nr_waiting == OPD_INTERPRETER_NOTES_MAX)
 		drop(notes, 0);
-	notes->waiting[notes->nr_waiting++] = (struct opd_runtime_noted){ sample->cpu, sample->tid, sample->time_ns, stack };
+	notes->waiting[notes->nr_waiting++] = (struct opd_interpreter_noted){ sample->cpu, sample->tid, sample->time_ns, stack };
 	return true;
 }
 
-void opd_runtime_notes_join(struct opd_runtime_notes *notes, struct opd_stack_sample *taken)
+void opd_interpreter_notes_join(struct opd_interpreter_notes *notes, struct opd_stack_sample *taken)
 {
 	const struct op_sample *sample = &taken->sample;
 	size_t at = 0;
@@ -51,7 +51,7 @@ void opd_runtime_notes_join(struct opd_runtime_notes *notes, struct opd_stack_sa
 	free(notes->joined);
 	notes->joined = NULL;
 	while (at < notes->nr_waiting) {
-		const struct opd_runtime_noted *noted = &notes->waiting[at];
+		const struct opd_interpreter_noted *noted = &notes->waiting[at];
 
 		/* The time of a sample is a little earlier than that of its note. */
 		if (noted->cpu != sample->cpu || noted->time_ns > sample->time_ns + OPD_NOTES_APART_NS) {
@@ -67,7 +67,7 @@ void opd_runtime_notes_join(struct opd_runtime_notes *notes, struct opd_stack_sa
 	taken->runtime = notes->joined;
 }
 
-void opd_runtime_notes_forget(struct opd_runtime_notes *notes)
+void opd_interpreter_notes_forget(struct opd_interpreter_notes *notes)
 {
 	while (notes->nr_waiting)
 		drop(notes, notes->nr_waiting - 1);

@@ -7,7 +7,7 @@
  * have bounds, and lengths are cut. What is wrong ends the reading, and the note says so.
  *
  * A program finds its runtime by the file that is mapped where it runs, or where it began. The entry
- * in runtime_processes may be that of an earlier program with the same number; then the state of the
+ * in interpreter_processes may be that of an earlier program with the same number; then the state of the
  * thread is not where it should be, and the process is looked at again.
  */
 
@@ -19,7 +19,7 @@
 #define THREAD_BYTES  8192 /* of struct pthread, at most: it lies below the thread pointer on arm64 */
 
 #define FRAME_BYTES   128 /* of a frame that is read at once; a power of two */
-#define NAME_ROOM     (OPD_RUNTIME_NAME_BYTES + OPD_RUNTIME_FILE_BYTES + OPD_RUNTIME_TABLE_BYTES)
+#define NAME_ROOM     (OPD_INTERPRETER_NAME_BYTES + OPD_INTERPRETER_FILE_BYTES + OPD_INTERPRETER_TABLE_BYTES)
 #define FRAMES_ROOM   256
 
 #define COMPACT_BIT 5 /* of the state of a string */
@@ -29,30 +29,30 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, OPD_RUNTIME_IMAGES_MAX);
-	__type(key, struct opd_runtime_file);
-	__type(value, struct opd_runtime_image);
-} runtime_images SEC(".maps");
+	__uint(max_entries, OPD_INTERPRETER_IMAGES_MAX);
+	__type(key, struct opd_interpreter_file);
+	__type(value, struct opd_interpreter_image);
+} interpreter_images SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, OPD_RUNTIME_PROCESSES_MAX);
+	__uint(max_entries, OPD_INTERPRETER_PROCESSES_MAX);
 	__type(key, __u32);
-	__type(value, struct opd_runtime_process);
-} runtime_processes SEC(".maps");
+	__type(value, struct opd_interpreter_process);
+} interpreter_processes SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct opd_runtime_control);
-} runtime_control SEC(".maps");
+	__type(value, struct opd_interpreter_control);
+} interpreter_control SEC(".maps");
 
-struct runtime_scratch {
+struct interpreter_scratch {
 	struct {
 		struct opd_frames_note head;
-		struct opd_runtime_frame frames[FRAMES_ROOM];
+		struct opd_interpreter_frame frames[FRAMES_ROOM];
 	} stack;
 	struct {
 		struct opd_name_note head;
@@ -66,26 +66,26 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct runtime_scratch);
-} runtime_scratches SEC(".maps");
+	__type(value, struct interpreter_scratch);
+} interpreter_scratches SEC(".maps");
 
 /* Names that this CPU has written, by their hash. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, OPD_RUNTIME_SEEN);
+	__uint(max_entries, OPD_INTERPRETER_SEEN);
 	__type(key, __u32);
 	__type(value, __u32);
-} runtime_seen SEC(".maps");
+} interpreter_seen SEC(".maps");
 
 /* ---- which runtime ---- */
 
 struct found_file {
-	struct opd_runtime_file file;
+	struct opd_interpreter_file file;
 	__u64 start; /* where position 0 of the file would be */
-	struct opd_runtime_file backing;
+	struct opd_interpreter_file backing;
 };
 
-static __always_inline void name_file(struct opd_runtime_file *name, struct inode *inode)
+static __always_inline void name_file(struct opd_interpreter_file *name, struct inode *inode)
 {
 	name->inode = BPF_CORE_READ(inode, i_ino);
 	name->device = BPF_CORE_READ(inode, i_sb, s_dev);
@@ -110,17 +110,17 @@ static long take_mapping(struct task_struct *task, struct vm_area_struct *area, 
 	return 0;
 }
 
-static __always_inline bool is_runtime_at(struct task_struct *task, __u64 address, struct opd_runtime_process *ret_process)
+static __always_inline bool is_runtime_at(struct task_struct *task, __u64 address, struct opd_interpreter_process *ret_process)
 {
 	struct found_file found = {};
-	struct opd_runtime_image *image;
+	struct opd_interpreter_image *image;
 
 	if (!address || bpf_find_vma(task, address, take_mapping, &found, 0) || !found.file.inode)
 		return false;
-	image = bpf_map_lookup_elem(&runtime_images, &found.file);
+	image = bpf_map_lookup_elem(&interpreter_images, &found.file);
 	if (!image) {
 		found.file = found.backing;
-		image = bpf_map_lookup_elem(&runtime_images, &found.file);
+		image = bpf_map_lookup_elem(&interpreter_images, &found.file);
 	}
 	if (!image)
 		return false;
@@ -195,11 +195,11 @@ static __always_inline __u64 find_thread_state(const struct opd_python_layout *l
 	if (!layout->interpreters)
 		return 0;
 	search.state = read_word(read_word(runtime + layout->interpreters) + layout->threads);
-	bpf_loop(OPD_RUNTIME_THREADS_MAX, look_at_thread, &search, 0);
+	bpf_loop(OPD_INTERPRETER_THREADS_MAX, look_at_thread, &search, 0);
 	return is_state_of(layout, search.state, pointer) ? search.state : 0;
 }
 
-static __always_inline __u64 field_of(const struct runtime_scratch *scratch, __u32 offset)
+static __always_inline __u64 field_of(const struct interpreter_scratch *scratch, __u32 offset)
 {
 	__u64 word;
 
@@ -216,7 +216,7 @@ static __always_inline bool hash_code(const struct opd_python_layout *layout, __
 		return false;
 	for (int i = 0; i < 4; i++)
 		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
-	*ret_hash = (__u32)(hash >> 32) & ~OPD_RUNTIME_IS_ENTRY;
+	*ret_hash = (__u32)(hash >> 32) & ~OPD_INTERPRETER_IS_ENTRY;
 	return true;
 }
 
@@ -231,7 +231,7 @@ static __always_inline __u32 position_of(const struct opd_python_layout *layout,
 }
 
 struct python_walk {
-	struct runtime_scratch *scratch;
+	struct interpreter_scratch *scratch;
 	const struct opd_python_layout *layout;
 	__u64 frame;
 	__u32 nr, end;
@@ -240,7 +240,7 @@ struct python_walk {
 static __always_inline void mark_entry(struct python_walk *walk)
 {
 	if (walk->nr)
-		walk->scratch->stack.frames[(walk->nr - 1) & (FRAMES_ROOM - 1)].check |= OPD_RUNTIME_IS_ENTRY;
+		walk->scratch->stack.frames[(walk->nr - 1) & (FRAMES_ROOM - 1)].check |= OPD_INTERPRETER_IS_ENTRY;
 }
 
 /* Objects are aligned; the lowest bits may say how a reference is counted. */
@@ -253,14 +253,14 @@ static long walk_python_frame(__u32 index, void *context)
 {
 	struct python_walk *walk = context;
 	const struct opd_python_layout *layout = walk->layout;
-	struct runtime_scratch *scratch = walk->scratch;
-	struct opd_runtime_frame *frame;
+	struct interpreter_scratch *scratch = walk->scratch;
+	struct opd_interpreter_frame *frame;
 	__u64 code, next;
 	__u8 owner;
 
 	if (!walk->frame)
 		return 1;
-	walk->end = OPD_RUNTIME_FAULT;
+	walk->end = OPD_READ_FAULT;
 	if (bpf_probe_read_user(scratch->frame, layout->frame_bytes & (FRAME_BYTES - 1), (void *)walk->frame))
 		return 1;
 	owner = (__u8)field_of(scratch, layout->owner);
@@ -268,8 +268,8 @@ static long walk_python_frame(__u32 index, void *context)
 	if (layout->owner_how == OPD_PYTHON_OWNER_SHIM && owner >= 3) {
 		mark_entry(walk);
 	} else {
-		if (walk->nr >= OPD_RUNTIME_FRAMES_MAX) {
-			walk->end = OPD_RUNTIME_DEEP;
+		if (walk->nr >= OPD_INTERPRETER_FRAMES_MAX) {
+			walk->end = OPD_READ_DEEP;
 			return 1;
 		}
 		code = to_pointer(field_of(scratch, layout->code));
@@ -282,7 +282,7 @@ static long walk_python_frame(__u32 index, void *context)
 		if (layout->owner_how == OPD_PYTHON_OWNER_NONE || (layout->owner_how == OPD_PYTHON_OWNER_ENTRY && owner))
 			mark_entry(walk);
 	}
-	walk->end = OPD_RUNTIME_COMPLETE;
+	walk->end = OPD_READ_COMPLETE;
 	walk->frame = next;
 	return 0;
 }
@@ -325,12 +325,12 @@ static __always_inline __u32 read_string(const struct opd_python_layout *layout,
 static __always_inline __u32 read_bytes(__u64 address, __u8 *to)
 {
 	__u64 size = read_word(address + 16);
-	__u32 nr = size < OPD_RUNTIME_TABLE_BYTES ? (__u32)size & (OPD_RUNTIME_TABLE_BYTES - 1) : OPD_RUNTIME_TABLE_BYTES - 1;
+	__u32 nr = size < OPD_INTERPRETER_TABLE_BYTES ? (__u32)size & (OPD_INTERPRETER_TABLE_BYTES - 1) : OPD_INTERPRETER_TABLE_BYTES - 1;
 
 	return bpf_probe_read_user(to, nr, (void *)(address + 32)) ? 0 : nr;
 }
 
-static __always_inline bool make_python_name(const struct opd_python_layout *layout, struct runtime_scratch *scratch, __u64 code)
+static __always_inline bool make_python_name(const struct opd_python_layout *layout, struct interpreter_scratch *scratch, __u64 code)
 {
 	struct opd_name_note *head = &scratch->name.head;
 	__u32 name_bytes, file_bytes;
@@ -338,45 +338,45 @@ static __always_inline bool make_python_name(const struct opd_python_layout *lay
 
 	if (bpf_probe_read_user(&head->first_line, sizeof(head->first_line), (void *)(code + layout->first_line)))
 		return false;
-	name_bytes = read_string(layout, read_word(code + layout->name), to, OPD_RUNTIME_NAME_BYTES, &head->name_width) &
-		     (OPD_RUNTIME_NAME_BYTES - 1);
+	name_bytes = read_string(layout, read_word(code + layout->name), to, OPD_INTERPRETER_NAME_BYTES, &head->name_width) &
+		     (OPD_INTERPRETER_NAME_BYTES - 1);
 	to += name_bytes;
-	file_bytes = read_string(layout, read_word(code + layout->file), to, OPD_RUNTIME_FILE_BYTES, &head->file_width) &
-		     (OPD_RUNTIME_FILE_BYTES - 1);
+	file_bytes = read_string(layout, read_word(code + layout->file), to, OPD_INTERPRETER_FILE_BYTES, &head->file_width) &
+		     (OPD_INTERPRETER_FILE_BYTES - 1);
 	to += file_bytes;
 	if (!name_bytes)
 		return false;
 	head->name_bytes = name_bytes;
 	head->file_bytes = file_bytes;
-	head->table_bytes = read_bytes(read_word(code + layout->table), to) & (OPD_RUNTIME_TABLE_BYTES - 1);
+	head->table_bytes = read_bytes(read_word(code + layout->table), to) & (OPD_INTERPRETER_TABLE_BYTES - 1);
 	return true;
 }
 
 struct naming {
 	void *context;
-	struct runtime_scratch *scratch;
-	const struct opd_runtime_image *image;
+	struct interpreter_scratch *scratch;
+	const struct opd_interpreter_image *image;
 	__u32 salt; /* of the process, and of what opd knows */
 };
 
 static long name_frame(__u32 index, void *context)
 {
 	struct naming *naming = context;
-	struct runtime_scratch *scratch = naming->scratch;
-	const struct opd_runtime_frame *frame = &scratch->stack.frames[index & (FRAMES_ROOM - 1)];
+	struct interpreter_scratch *scratch = naming->scratch;
+	const struct opd_interpreter_frame *frame = &scratch->stack.frames[index & (FRAMES_ROOM - 1)];
 	struct opd_name_note *head = &scratch->name.head;
-	__u64 hash = (frame->code ^ (frame->check & ~OPD_RUNTIME_IS_ENTRY)) * 0x9e3779b97f4a7c15ull;
-	__u32 short_hash = (__u32)(hash >> 32) ^ naming->salt, slot = short_hash & (OPD_RUNTIME_SEEN - 1), nr_bytes;
-	__u32 *seen = bpf_map_lookup_elem(&runtime_seen, &slot);
+	__u64 hash = (frame->code ^ (frame->check & ~OPD_INTERPRETER_IS_ENTRY)) * 0x9e3779b97f4a7c15ull;
+	__u32 short_hash = (__u32)(hash >> 32) ^ naming->salt, slot = short_hash & (OPD_INTERPRETER_SEEN - 1), nr_bytes;
+	__u32 *seen = bpf_map_lookup_elem(&interpreter_seen, &slot);
 
 	if (!seen || *seen == short_hash || !make_python_name(&naming->image->python, scratch, frame->code))
 		return 0;
 	head->kind = OPD_NOTE_NAME;
 	head->image = naming->image->number;
 	head->code = frame->code;
-	head->check = frame->check & ~OPD_RUNTIME_IS_ENTRY;
-	nr_bytes = (head->name_bytes & (OPD_RUNTIME_NAME_BYTES - 1)) + (head->file_bytes & (OPD_RUNTIME_FILE_BYTES - 1)) +
-		   (head->table_bytes & (OPD_RUNTIME_TABLE_BYTES - 1));
+	head->check = frame->check & ~OPD_INTERPRETER_IS_ENTRY;
+	nr_bytes = (head->name_bytes & (OPD_INTERPRETER_NAME_BYTES - 1)) + (head->file_bytes & (OPD_INTERPRETER_FILE_BYTES - 1)) +
+		   (head->table_bytes & (OPD_INTERPRETER_TABLE_BYTES - 1));
 	/* it is written again with the next sample when there was no room */
 	if (!bpf_perf_event_output(naming->context, &notes, BPF_F_CURRENT_CPU, &scratch->name, sizeof(*head) + nr_bytes))
 		*seen = short_hash;
@@ -386,34 +386,34 @@ static long name_frame(__u32 index, void *context)
 /* ---- notes ---- */
 
 /* Fills the frames of a thread whose state is here. */
-static __always_inline void walk_python(struct runtime_scratch *scratch, const struct opd_runtime_image *image, __u64 state)
+static __always_inline void walk_python(struct interpreter_scratch *scratch, const struct opd_interpreter_image *image, __u64 state)
 {
-	struct python_walk walk = { .scratch = scratch, .layout = &image->python, .end = OPD_RUNTIME_NONE };
+	struct python_walk walk = { .scratch = scratch, .layout = &image->python, .end = OPD_READ_NONE };
 
 	if (state)
 		walk.frame = read_word(state + image->python.frame);
 	if (image->python.has_cframe && walk.frame)
 		walk.frame = read_word(walk.frame + image->python.cframe);
-	bpf_loop(2 * OPD_RUNTIME_FRAMES_MAX, walk_python_frame, &walk, 0);
-	if (walk.end == OPD_RUNTIME_COMPLETE && walk.frame)
-		walk.end = OPD_RUNTIME_DEEP;
-	if (walk.end == OPD_RUNTIME_COMPLETE && !walk.nr)
-		walk.end = OPD_RUNTIME_NONE;
-	if (walk.end == OPD_RUNTIME_COMPLETE)
+	bpf_loop(2 * OPD_INTERPRETER_FRAMES_MAX, walk_python_frame, &walk, 0);
+	if (walk.end == OPD_READ_COMPLETE && walk.frame)
+		walk.end = OPD_READ_DEEP;
+	if (walk.end == OPD_READ_COMPLETE && !walk.nr)
+		walk.end = OPD_READ_NONE;
+	if (walk.end == OPD_READ_COMPLETE)
 		mark_entry(&walk);
 	scratch->stack.head.end = walk.end;
 	scratch->stack.head.nr_frames = walk.nr;
 }
 
-static __always_inline void write_notes_of(void *context, struct task_struct *task, struct runtime_scratch *scratch,
-					   const struct opd_runtime_image *image, __u64 state)
+static __always_inline void write_notes_of(void *context, struct task_struct *task, struct interpreter_scratch *scratch,
+					   const struct opd_interpreter_image *image, __u64 state)
 {
 	struct naming naming = { .context = context, .scratch = scratch, .image = image };
 	struct opd_frames_note *head = &scratch->stack.head;
-	struct opd_runtime_control *wanted;
+	struct opd_interpreter_control *wanted;
 	__u32 zero = 0, nr;
 
-	wanted = bpf_map_lookup_elem(&runtime_control, &zero);
+	wanted = bpf_map_lookup_elem(&interpreter_control, &zero);
 	if (!wanted)
 		return;
 	walk_python(scratch, image, state);
@@ -422,21 +422,21 @@ static __always_inline void write_notes_of(void *context, struct task_struct *ta
 	bpf_loop(nr, name_frame, &naming, 0);
 	head->kind = OPD_NOTE_FRAMES;
 	head->image = image->number;
-	bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, &scratch->stack, sizeof(*head) + nr * sizeof(struct opd_runtime_frame));
+	bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, &scratch->stack, sizeof(*head) + nr * sizeof(struct opd_interpreter_frame));
 }
 
 /* The runtime of a process. *ret_state: of this thread; 0: it runs nothing of the runtime. */
-static __always_inline struct opd_runtime_image *find_runtime(struct task_struct *task, __u64 *ret_state)
+static __always_inline struct opd_interpreter_image *find_runtime(struct task_struct *task, __u64 *ret_state)
 {
-	struct opd_runtime_process *known, found = {};
+	struct opd_interpreter_process *known, found = {};
 	__u64 pointer = thread_pointer(task);
-	struct opd_runtime_image *image;
+	struct opd_interpreter_image *image;
 	__u32 tgid = task->tgid;
 
-	known = bpf_map_lookup_elem(&runtime_processes, &tgid);
+	known = bpf_map_lookup_elem(&interpreter_processes, &tgid);
 	if (known) {
 		found = *known;
-		image = bpf_map_lookup_elem(&runtime_images, &found.file);
+		image = bpf_map_lookup_elem(&interpreter_images, &found.file);
 		*ret_state = image ? find_thread_state(&image->python, found.address, pointer) : 0;
 		if (*ret_state)
 			return image;
@@ -444,10 +444,10 @@ static __always_inline struct opd_runtime_image *find_runtime(struct task_struct
 	if (!is_runtime_at(task, instruction_pointer(task), &found) &&
 	    !is_runtime_at(task, BPF_CORE_READ(task, mm, start_code), &found))
 		return NULL;
-	image = bpf_map_lookup_elem(&runtime_images, &found.file);
+	image = bpf_map_lookup_elem(&interpreter_images, &found.file);
 	if (!image)
 		return NULL;
-	bpf_map_update_elem(&runtime_processes, &tgid, &found, BPF_ANY);
+	bpf_map_update_elem(&interpreter_processes, &tgid, &found, BPF_ANY);
 	*ret_state = find_thread_state(&image->python, found.address, pointer);
 	return image;
 }
@@ -455,15 +455,15 @@ static __always_inline struct opd_runtime_image *find_runtime(struct task_struct
 static __always_inline void write_runtime_notes(void *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct runtime_scratch *scratch;
-	struct opd_runtime_image *image;
+	struct interpreter_scratch *scratch;
+	struct opd_interpreter_image *image;
 	__u64 state = 0;
 	__u32 zero = 0;
 
 	if (task->flags & PF_KTHREAD || !task->mm)
 		return;
 	image = find_runtime(task, &state);
-	scratch = image ? bpf_map_lookup_elem(&runtime_scratches, &zero) : NULL;
+	scratch = image ? bpf_map_lookup_elem(&interpreter_scratches, &zero) : NULL;
 	if (!scratch || __sync_lock_test_and_set(&scratch->is_busy, 1))
 		return;
 	write_notes_of(context, task, scratch, image, state);

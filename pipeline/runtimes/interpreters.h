@@ -5,8 +5,8 @@
  *
  * Sync thread only.
  */
-#ifndef OPD_RUNTIMES_H
-#define OPD_RUNTIMES_H
+#ifndef OPD_INTERPRETERS_H
+#define OPD_INTERPRETERS_H
 
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"
@@ -14,10 +14,10 @@
 #include "pipeline/runtimes/names.h"
 #include "pipeline/runtimes/shared.h"
 
-struct opd_runtimes;
+struct opd_interpreters;
 
 /* What was seen of a runtime since opd was started. */
-struct opd_runtime_counts {
+struct opd_interpreter_counts {
 	uint64_t images;  /* files that have it */
 	uint64_t refused; /* and such that opd does not know how to read */
 	/* samples and waits in its processes: */
@@ -26,11 +26,11 @@ struct opd_runtime_counts {
 };
 
 /* The functions that a thread ran, the innermost first. */
-struct opd_runtime_stack {
+struct opd_interpreter_stack {
 	uint64_t cookie;                /* of the image of the runtime */
 	uint64_t loop_start, loop_end;  /* positions in it: the interpreter's loop */
 	uint32_t nr_frames;
-	struct opd_runtime_call {
+	struct opd_interpreter_call {
 		uint32_t name; /* names.h */
 		uint32_t line; /* 0: not known */
 		bool is_entry; /* it was called by native code: a loop of the interpreter ends here */
@@ -38,35 +38,35 @@ struct opd_runtime_stack {
 };
 
 /*
- * words: of the configuration Runtimes=, NULL: all. 0 or -ENOMEM. opd_runtimes_free frees; NULL is
+ * words: of the configuration Runtimes=, NULL: all. 0 or -ENOMEM. opd_interpreters_free frees; NULL is
  * allowed.
  */
-int opd_runtimes_new(const char *words, struct opd_runtimes **ret_runtimes) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
-void opd_runtimes_free(struct opd_runtimes *runtimes);
+int opd_interpreters_new(const char *words, struct opd_interpreters **ret_runtimes) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+void opd_interpreters_free(struct opd_interpreters *interpreters);
 
-/* The maps runtime_images and runtime_control of the program, which stay the caller's. */
-void opd_runtimes_set_maps(struct opd_runtimes *runtimes, int images_fd, struct opd_runtime_control *control) OP_NONNULL;
+/* The maps interpreter_images and interpreter_control of the program, which stay the caller's. */
+void opd_interpreters_set_maps(struct opd_interpreters *interpreters, int images_fd, struct opd_interpreter_control *control) OP_NONNULL;
 
 /* An image whose row table has words is in a stack: from now on the program reads its runtime. */
-void opd_runtimes_see_image(struct opd_runtimes *runtimes, uint64_t cookie, const struct op_image_id *id,
+void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t cookie, const struct op_image_id *id,
 			    const struct op_row_table *table) OP_NONNULL;
 
 /* Takes a note OPD_NOTE_NAME of a process. */
-void opd_runtimes_take_name(struct opd_runtimes *runtimes, uint32_t tgid, const void *note, size_t nr_bytes) OP_NONNULL;
+void opd_interpreters_take_name(struct opd_interpreters *interpreters, uint32_t tgid, const void *note, size_t nr_bytes) OP_NONNULL;
 
 /*
  * Takes a note OPD_NOTE_FRAMES. The caller frees the result. NULL: the thread ran nothing of the
  * runtime, the note is damaged, or there is no memory.
  */
-struct opd_runtime_stack *opd_runtimes_take_frames(struct opd_runtimes *runtimes, uint32_t tgid, const void *note,
+struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interpreters *interpreters, uint32_t tgid, const void *note,
 						   size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* A copy, which the caller frees. NULL: of NULL, or no memory. */
-struct opd_runtime_stack *opd_runtime_stack_copy(const struct opd_runtime_stack *stack) OP_MUST_CHECK;
+struct opd_interpreter_stack *opd_interpreter_stack_copy(const struct opd_interpreter_stack *stack) OP_MUST_CHECK;
 
-const struct opd_runtime_names *opd_runtimes_names(const struct opd_runtimes *runtimes) OP_NONNULL;
+const struct opd_runtime_names *opd_interpreters_names(const struct opd_interpreters *interpreters) OP_NONNULL;
 
 /* Of one runtime. */
-const struct opd_runtime_counts *opd_runtimes_counts(const struct opd_runtimes *runtimes, enum op_runtime runtime) OP_NONNULL;
+const struct opd_interpreter_counts *opd_interpreters_counts(const struct opd_interpreters *interpreters, enum op_runtime runtime) OP_NONNULL;
 
 #endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "pipeline/runtimes/interpreters.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/htable.h"
+#include "libop/base/log.h"
+#include "libop/base/sys.h"
+#include "libop/unwind/runtime_words.h"
+#include "pipeline/runtimes/python.h"
+
+#define FUNCTIONS_BYTES (8u << 20) /* of functions that are known; then all are forgotten */
+
+/* A function of a process, as a note has named it. */
+struct function {
+	struct op_hlink link;
+	uint32_t tgid, check;
+	uint64_t code;
+	uint32_t image;
+	uint32_t name, first_line;
+	uint32_t table_bytes;
+	uint8_t table[]; /* of lines */
+};
+
+struct image {
+	uint64_t cookie;
+	enum op_runtime runtime;
+	enum opd_python_lines lines;
+	uint64_t loop_start, loop_end;
+};
+
+struct opd_interpreters {
+	struct opd_runtime_names *names;
+	struct op_htable functions;
+	size_t functions_bytes;
+	uint64_t seed;
+	struct image images[OPD_INTERPRETER_IMAGES_MAX];
+	uint32_t nr_images;
+	bool is_wanted[OP_NR_RUNTIMES];
+	uint64_t last_seen; /* the cookie of the image that was seen last */
+	int images_fd; /* -1: no program reads runtimes */
+	struct opd_interpreter_control *control;
+	struct opd_interpreter_counts counts[OP_NR_RUNTIMES];
+};
+
+/* ---- functions ---- */
+
+static void free_function(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free(op_container_of(link, struct function, link));
+}
+
+static void forget_functions(struct opd_interpreters *interpreters)
+{
+	op_htable_visit(&interpreters->functions, free_function, NULL);
+	op_htable_free(&interpreters->functions);
+	interpreters->functions = (struct op_htable){ 0 };
+	interpreters->functions_bytes = 0;
+	if (interpreters->control)
+		interpreters->control->generation++; /* the program writes the names again */
+}
+
+static uint64_t hash_of(const struct opd_interpreters *interpreters, uint32_t tgid, uint64_t code, uint32_t check)
+{
+	return op_hash_u64(op_hash_u64(interpreters->seed ^ code) ^ ((uint64_t)tgid << 32 | check));
+}
+
+static struct function *find_function(const struct opd_interpreters *interpreters, uint32_t tgid, uint64_t code, uint32_t check)
+{
+	uint64_t hash = hash_of(interpreters, tgid, code, check);
+
+	for (struct op_hlink *link = op_htable_first(&interpreters->functions, hash); link; link = op_htable_next(link)) {
+		struct function *function = op_container_of(link, struct function, link);
+
+		if (function->tgid == tgid && function->code == code && function->check == check)
+			return function;
+	}
+	return NULL;
+}
+
+static uint32_t name_function(struct opd_interpreters *interpreters, enum op_runtime runtime, const struct opd_name_note *note,
+			      const uint8_t *bytes)
+{
+	struct op_text name = { 0 }, file = { 0 };
+	uint32_t number = 0;
+
+	opd_python_add_string(&name, bytes, note->name_bytes, note->name_width);
+	opd_python_add_string(&file, bytes + note->name_bytes, note->file_bytes, note->file_width);
+	if (!name.failed && !file.failed)
+		number = opd_runtime_names_add(interpreters->names, runtime, op_text_get(&file), op_text_get(&name), note->first_line);
+	op_text_free(&name);
+	op_text_free(&file);
+	return number;
+}
+
+void opd_interpreters_take_name(struct opd_interpreters *interpreters, uint32_t tgid, const void *note, size_t nr_bytes)
+{
+	const uint8_t *bytes = (const uint8_t *)note + sizeof(struct opd_name_note);
+	struct opd_name_note head;
+	struct function *function;
+	size_t nr_strings;
+
+	if (nr_bytes < sizeof(head))
+		return;
+	memcpy(&head, note, sizeof(head));
+	nr_strings = (size_t)head.name_bytes + head.file_bytes;
+	if (nr_bytes - sizeof(head) < nr_strings + head.table_bytes || head.image >= interpreters->nr_images ||
+	    find_function(interpreters, tgid, head.code, head.check))
+		return;
+	if (interpreters->functions_bytes + sizeof(*function) + head.table_bytes > FUNCTIONS_BYTES)
+		forget_functions(interpreters);
+	function = malloc(sizeof(*function) + head.table_bytes);
+	if (!function)
+		return;
+	*function = (struct function){
+		.tgid = tgid,
+		.check = head.check,
+		.code = head.code,
+		.image = head.image,
+		.first_line = head.first_line,
+		.table_bytes = head.table_bytes,
+		.name = name_function(interpreters, interpreters->images[head.image].runtime, &head, bytes),
+	};
+	memcpy(function->table, bytes + nr_strings, head.table_bytes);
+	if (!function->name ||
+	    op_htable_insert(&interpreters->functions, &function->link, hash_of(interpreters, tgid, head.code, head.check))) {
+		free(function);
+		return;
+	}
+	interpreters->functions_bytes += sizeof(*function) + head.table_bytes;
+}
+
+/* ---- frames ---- */
+
+/* False: the frame has no name. */
+static bool take_call(struct opd_interpreters *interpreters, uint32_t tgid, const struct image *image,
+		      const struct opd_interpreter_frame *frame, struct opd_interpreter_call *call)
+{
+	const struct function *function = find_function(interpreters, tgid, frame->code, frame->check & ~OPD_INTERPRETER_IS_ENTRY);
+
+	call->is_entry = frame->check & OPD_INTERPRETER_IS_ENTRY;
+	if (function) {
+		call->name = function->name;
+		call->line = opd_python_line(image->lines, function->table, function->table_bytes, function->first_line,
+					     frame->position);
+		return true;
+	}
+	call->name = opd_runtime_names_add(interpreters->names, image->runtime, "", "[not readable]", 0);
+	return false;
+}
+
+static void count_stack(struct opd_interpreter_counts *counts, uint32_t end, bool is_named)
+{
+	counts->samples++;
+	counts->complete += end == OPD_READ_COMPLETE && is_named;
+	counts->none += end == OPD_READ_NONE;
+	counts->fault += end == OPD_READ_FAULT;
+	counts->deep += end == OPD_READ_DEEP;
+	counts->unnamed += !is_named;
+}
+
+struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interpreters *interpreters, uint32_t tgid, const void *note, size_t nr_bytes)
+{
+	const struct opd_interpreter_frame *frames = (const void *)((const uint8_t *)note + sizeof(struct opd_frames_note));
+	struct opd_interpreter_stack *stack;
+	const struct image *image;
+	struct opd_frames_note head;
+	bool is_named = true;
+
+	if (nr_bytes < sizeof(head))
+		return NULL;
+	memcpy(&head, note, sizeof(head));
+	if (head.image >= interpreters->nr_images || head.end >= OPD_READ_NR_ENDS ||
+	    head.nr_frames > (nr_bytes - sizeof(head)) / sizeof(*frames))
+		return NULL;
+	image = &interpreters->images[head.image];
+	/* one more, for the frames that could not be read */
+	stack = calloc(1, sizeof(*stack) + (head.nr_frames + 1) * sizeof(*stack->calls));
+	if (!stack)
+		return NULL;
+	stack->cookie = image->cookie;
+	stack->loop_start = image->loop_start;
+	stack->loop_end = image->loop_end;
+	for (uint32_t i = 0; i < head.nr_frames; i++) {
+		struct opd_interpreter_frame frame;
+
+		memcpy(&frame, &frames[i], sizeof(frame));
+		is_named &= take_call(interpreters, tgid, image, &frame, &stack->calls[i]);
+	}
+	stack->nr_frames = head.nr_frames;
+	if (head.end == OPD_READ_FAULT || head.end == OPD_READ_DEEP)
+		stack->calls[stack->nr_frames++] = (struct opd_interpreter_call){
+			.name = opd_runtime_names_add(interpreters->names, image->runtime, "",
+						      head.end == OPD_READ_DEEP ? "[too deep]" : "[not readable]", 0),
+			.is_entry = true,
+		};
+	count_stack(&interpreters->counts[image->runtime], head.end, is_named);
+	if (stack->nr_frames)
+		return stack;
+	free(stack);
+	return NULL;
+}
+
+struct opd_interpreter_stack *opd_interpreter_stack_copy(const struct opd_interpreter_stack *stack)
+{
+	size_t nr_bytes = stack ? sizeof(*stack) + stack->nr_frames * sizeof(*stack->calls) : 0;
+	struct opd_interpreter_stack *copy = stack ? malloc(nr_bytes) : NULL;
+
+	return copy ? memcpy(copy, stack, nr_bytes) : NULL;
+}
+
+/* ---- images ---- */
+
+static int tell_program(const struct opd_interpreters *interpreters, const struct op_image_id *id, const struct opd_interpreter_image *image)
+{
+	struct opd_interpreter_file file = { .inode = id->inode, .device = major(id->device) << 20 | minor(id->device) };
+	union bpf_attr attr = {
+		.map_fd = (uint32_t)interpreters->images_fd,
+		.key = (uintptr_t)&file,
+		.value = (uintptr_t)image,
+	};
+
+	return op_sys_bpf(BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr));
+}
+
+static void set_loop(struct image *image, const struct op_row_table *table)
+{
+	const struct op_row_function *loop;
+	uint64_t start;
+
+	if (!op_row_table_word(table, OP_WORD_PYTHON_LOOP, &start))
+		return;
+	loop = op_row_table_function(table, start);
+	image->loop_start = start;
+	image->loop_end = start + (loop ? le32toh(loop->nr_bytes) : 0);
+}
+
+void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t cookie, const struct op_image_id *id,
+			    const struct op_row_table *table)
+{
+	struct opd_interpreter_image told = { .runtime = OP_RUNTIME_python, .number = interpreters->nr_images };
+	struct image image = { .cookie = cookie, .runtime = OP_RUNTIME_python };
+	const char *why = "it has no inode in records";
+	uint64_t address;
+	int err = -ENOTSUP;
+
+	if (cookie == interpreters->last_seen || interpreters->images_fd < 0)
+		return;
+	interpreters->last_seen = cookie;
+	for (uint32_t i = 0; i < interpreters->nr_images; i++)
+		if (interpreters->images[i].cookie == cookie)
+			return;
+	if (interpreters->nr_images == OPD_INTERPRETER_IMAGES_MAX || !interpreters->is_wanted[image.runtime] ||
+	    !op_row_table_word(table, OP_WORD_PYTHON_RUNTIME, &address))
+		return;
+	told.address = address;
+	interpreters->images[interpreters->nr_images++] = image;
+	set_loop(&interpreters->images[told.number], table);
+	if (id->inode && opd_python_layout(table, &told.python, &interpreters->images[told.number].lines, &why)) {
+		err = tell_program(interpreters, id, &told);
+		why = strerror(-err);
+	}
+	if (err) {
+		interpreters->counts[image.runtime].refused++;
+		op_log(OP_LOG_WARNING, "the functions of %s have no names: %s", id->name.name, why);
+	} else {
+		interpreters->counts[image.runtime].images++;
+	}
+}
+
+void opd_interpreters_set_maps(struct opd_interpreters *interpreters, int images_fd, struct opd_interpreter_control *control)
+{
+	interpreters->images_fd = images_fd;
+	interpreters->control = control;
+}
+
+/* ---- the rest ---- */
+
+static bool has_word(const char *words, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = words; (at = strstr(at, word)); at += length)
+		if ((at == words || strchr(", ", at[-1])) && (!at[length] || strchr(", ", at[length])))
+			return true;
+	return false;
+}
+
+int opd_interpreters_new(const char *words, struct opd_interpreters **ret_runtimes)
+{
+	struct opd_interpreters *interpreters = calloc(1, sizeof(*interpreters));
+
+	if (!interpreters)
+		return -ENOMEM;
+	interpreters->images_fd = -1;
+	interpreters->last_seen = OP_DCOOKIE_NONE;
+	interpreters->seed = op_now_ns() ^ (uintptr_t)interpreters;
+	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++)
+		interpreters->is_wanted[i] = !words || has_word(words, op_runtime_word(i));
+	interpreters->names = opd_runtime_names_new();
+	if (!interpreters->names) {
+		free(interpreters);
+		return -ENOMEM;
+	}
+	*ret_runtimes = interpreters;
+	return 0;
+}
+
+void opd_interpreters_free(struct opd_interpreters *interpreters)
+{
+	if (!interpreters)
+		return;
+	op_htable_visit(&interpreters->functions, free_function, NULL);
+	op_htable_free(&interpreters->functions);
+	opd_runtime_names_free(interpreters->names);
+	free(interpreters);
+}
+
+const struct opd_runtime_names *opd_interpreters_names(const struct opd_interpreters *interpreters)
+{
+	return interpreters->names;
+}
+
+const struct opd_interpreter_counts *opd_interpreters_counts(const struct opd_interpreters *interpreters, enum op_runtime runtime)
+{
+	return &interpreters->counts[runtime];
+}
