@@ -173,7 +173,7 @@ THREADS="test_arcs test_capture_loss test_child test_cookie_file test_drain test
 	test_ibs_pipeline test_image_filter test_import test_jit_object test_ledger
 	test_memory_limit test_minutes test_opd_exit test_pack test_parts
 	test_perf_stacks test_put_off test_replaced_files test_report test_retain test_ring_loss
-	test_rotate test_session test_session_close test_session_sizes test_sinks test_source test_sources
+	test_rotate test_runtime_frames test_session test_session_close test_session_sizes test_sinks test_source test_sources
 	test_stack_samples test_stack_session test_symbols test_syncer test_table_files test_tables
 	test_threads test_timeline_days test_timeline_kill test_timeline_sink test_unwritten test_visit"
 

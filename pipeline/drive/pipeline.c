@@ -9,6 +9,7 @@
 #include "pipeline/count/memory_limit.h"
 #include "pipeline/files/build_ids.h"
 #include "pipeline/jit/space.h"
+#include "pipeline/runtimes/runtimes.h"
 #include "pipeline/stacks/state.h"
 
 /* The images of the session keep their cookies and names. */
@@ -100,6 +101,11 @@ int opd_pipeline_open(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 	if (err)
 		goto fail;
 	err = has_stacks(config) ? opd_stacks_new(config->tables, &pipeline->stacks) : 0;
+	if (err)
+		goto fail;
+	/* The memory of processes of this host is read by lookers. */
+	if (pipeline->stacks && config->lookers && !config->is_foreign)
+		err = opd_runtimes_new(config->lookers, &pipeline->stacks->runtimes);
 	if (err)
 		goto fail;
 	return 0;

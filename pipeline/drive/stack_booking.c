@@ -90,6 +90,7 @@ void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample
 		    struct opd_stack *stack)
 {
 	struct opd_event *account = taken->account;
+	struct opd_stacks *stacks = pipeline->stacks;
 	bool only = is_only(pipeline, taken);
 	uint64_t amount = only ? taken->weight : 0;
 
@@ -107,13 +108,16 @@ void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample
 	stack->cgroup = cgroup_of(pipeline, taken);
 	opd_sinks_stack(&pipeline->count.sinks, stack);
 	if (stack->error) {
-		pipeline->stacks->counts.nr_not_stored++;
+		stacks->counts.nr_not_stored++;
 		account->lost[opd_loss_of(stack->error)] += amount;
 		account->ends[OP_STACK_END_no_room] += !only;
 		return;
 	}
+	if (stacks->runtimes && only)
+		opd_runtimes_count(stacks->runtimes, stack->end == OP_STACK_END_complete,
+				   stack->end == OP_STACK_END_cut || stack->end == OP_STACK_END_too_deep);
 	if (stack->has_room && stack->end != OP_STACK_END_complete)
-		note_stop(pipeline->stacks, stack);
+		note_stop(stacks, stack);
 	account->ends[stack->has_room ? stack->end : OP_STACK_END_no_room] += only ? amount : 1;
 	account->stored += amount;
 	account->unattributed += of->unattributed ? amount : 0;
@@ -125,6 +129,7 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 	const struct opd_stack *stack = &pipeline->stacks->walk.stack;
 	size_t nr_callers = op_min_u64(stack->nr_frames - 1, pipeline->capture.callgraph);
 	const struct opd_resolved *callee = of;
+	struct opd_resolved frames[2]; /* a caller and its callee, where their native code is */
 	struct opd_counted caller = {
 		.account = taken->calls_account,
 		.event = taken->calls_event,
@@ -138,11 +143,18 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 	if (pipeline->capture.with_cgroup && opd_cgroup_of(pipeline, taken->header, &taken->sample, &caller.cgroup_id) < 0)
 		return;
 	for (size_t i = 1; i <= nr_callers; i++) {
-		if (stack->frames[i].runtime_name) /* native calls alone */
+		struct opd_resolved *frame = callee == &frames[0] ? &frames[1] : &frames[0];
+
+		if (stack->frames[i - 1].is_inlined)
 			continue;
-		caller.resolved = &stack->frames[i];
+		if (stack->frames[i].runtime_name && !stack->frames[i].native_offset) /* of an interpreter */
+			continue;
+		*frame = stack->frames[i];
+		if (frame->runtime_name)
+			frame->location.offset = frame->native_offset + 1;
+		caller.resolved = frame;
 		opd_count_call(&pipeline->count, &caller, callee);
-		callee = caller.resolved;
+		callee = frame;
 	}
 }
 
@@ -171,7 +183,8 @@ bool opd_stack_try(struct opd_pipeline *pipeline, const struct opd_stack_sample 
 
 	/* A call may have other images than the sample. */
 	if (!err && (is_wanted(pipeline, &of) || taken->nr_calls)) {
-		err = opd_stack_make(stacks, &pipeline->capture, &pipeline->resolver, taken, &record, &of, later_chain);
+		err = opd_stack_make(stacks, &pipeline->capture, &pipeline->resolver, taken, &record, &of, later_chain,
+				     may_wait);
 		if (!err && may_wait && (stacks->walk.stack.end == OP_STACK_END_no_table_yet || stacks->walk.deferred))
 			return false;
 	}

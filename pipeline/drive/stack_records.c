@@ -15,6 +15,7 @@ static void fill(struct opd_stack_waiting *waiting, const struct opd_stack_walk 
 	waiting->deferred = walk->deferred;
 	waiting->pending_cookie = walk->pending_cookie;
 	waiting->pending_source = walk->pending_source;
+	waiting->awaits_runtime = walk->awaits_runtime;
 }
 
 /* False: there is no room. */
@@ -130,15 +131,21 @@ void opd_stack_records_take_deferred(struct opd_pipeline *pipeline, const struct
 	opd_stack_queue_trim(&stacks->queue);
 }
 
+/* False: its table is still missing. A runtime is asked again. */
 static bool has_table(struct opd_stacks *stacks, const struct opd_stack_waiting *waiting)
 {
 	const struct op_row_table *table;
 
+	if (waiting->awaits_runtime || !stacks->tables)
+		return waiting->awaits_runtime;
 	return !waiting->deferred && opd_tables_find(stacks->tables, waiting->pending_cookie, &waiting->pending_source, &table) !=
 					     OPD_CODE_PENDING;
 }
 
-/* Walks those that waited since before since_ns, and with is_known those whose tables have come. */
+/*
+ * Walks those that waited since before since_ns, and with is_known those whose tables have come or
+ * that wait for a runtime.
+ */
 static void walk_waiting(struct opd_pipeline *pipeline, uint64_t since_ns, bool is_known)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
@@ -163,6 +170,8 @@ void opd_stack_records_turn(void *host)
 	uint64_t now_ns = op_now_ns();
 	bool is_known = stacks && stacks->tables && opd_tables_turn(stacks->tables);
 
+	if (stacks && stacks->runtimes)
+		is_known |= opd_runtimes_turn(stacks->runtimes, &pipeline->resolver);
 	if (stacks && stacks->queue.nr)
 		walk_waiting(pipeline, now_ns > OPD_STACK_RECORDS_WAIT_NS ? now_ns - OPD_STACK_RECORDS_WAIT_NS : 0, is_known);
 }

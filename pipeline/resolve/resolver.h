@@ -92,6 +92,8 @@ struct opd_resolved {
 	 * of its code, and the line. 0: native code.
 	 */
 	uint32_t runtime_name;
+	bool is_inlined;        /* in the function of the next frame, which has the same code */
+	uint64_t native_offset; /* of a runtime's frame: the offset of its code */
 	uint64_t app_cookie; /* OP_DCOOKIE_NONE: none (kernel thread, idle) */
 	bool is_kernel;      /* the sample was taken in kernel mode */
 	bool is_region;      /* memory without a file: filed under its application in any mode */

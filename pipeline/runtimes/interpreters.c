@@ -291,7 +291,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-int opd_interpreters_new(const char *words, struct opd_interpreters **ret_runtimes)
+int opd_interpreters_new(const char *words, struct opd_runtime_names *names, struct opd_interpreters **ret_runtimes)
 {
 	struct opd_interpreters *interpreters = calloc(1, sizeof(*interpreters));
 
@@ -302,11 +302,7 @@ int opd_interpreters_new(const char *words, struct opd_interpreters **ret_runtim
 	interpreters->seed = op_now_ns() ^ (uintptr_t)interpreters;
 	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++)
 		interpreters->is_wanted[i] = !words || has_word(words, op_runtime_word(i));
-	interpreters->names = opd_runtime_names_new();
-	if (!interpreters->names) {
-		free(interpreters);
-		return -ENOMEM;
-	}
+	interpreters->names = names;
 	*ret_runtimes = interpreters;
 	return 0;
 }
@@ -317,13 +313,7 @@ void opd_interpreters_free(struct opd_interpreters *interpreters)
 		return;
 	op_htable_visit(&interpreters->functions, free_function, NULL);
 	op_htable_free(&interpreters->functions);
-	opd_runtime_names_free(interpreters->names);
 	free(interpreters);
-}
-
-const struct opd_runtime_names *opd_interpreters_names(const struct opd_interpreters *interpreters)
-{
-	return interpreters->names;
 }
 
 const struct opd_interpreter_counts *opd_interpreters_counts(const struct opd_interpreters *interpreters, enum op_runtime runtime)

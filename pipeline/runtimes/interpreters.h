@@ -38,10 +38,11 @@ struct opd_interpreter_stack {
 };
 
 /*
- * words: of the configuration Runtimes=, NULL: all. 0 or -ENOMEM. opd_interpreters_free frees; NULL is
+ * words: of the configuration Runtimes=, NULL: all. The names stay the caller's. 0 or -ENOMEM. opd_interpreters_free frees; NULL is
  * allowed.
  */
-int opd_interpreters_new(const char *words, struct opd_interpreters **ret_runtimes) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+int opd_interpreters_new(const char *words, struct opd_runtime_names *names,
+			 struct opd_interpreters **ret_interpreters) OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 void opd_interpreters_free(struct opd_interpreters *interpreters);
 
 /* The maps interpreter_images and interpreter_control of the program, which stay the caller's. */
@@ -63,8 +64,6 @@ struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interprete
 
 /* A copy, which the caller frees. NULL: of NULL, or no memory. */
 struct opd_interpreter_stack *opd_interpreter_stack_copy(const struct opd_interpreter_stack *stack) OP_MUST_CHECK;
-
-const struct opd_runtime_names *opd_interpreters_names(const struct opd_interpreters *interpreters) OP_NONNULL;
 
 /* Of one runtime. */
 const struct opd_interpreter_counts *opd_interpreters_counts(const struct opd_interpreters *interpreters, enum op_runtime runtime) OP_NONNULL;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 pipeline_libpipeline_a_SOURCES += \
 	pipeline/runtimes/names.c pipeline/runtimes/names.h \
-	pipeline/runtimes/python.c pipeline/runtimes/python.h \
 	pipeline/runtimes/interpreters.c pipeline/runtimes/interpreters.h \
-	pipeline/runtimes/shared.h
+	pipeline/runtimes/python.c pipeline/runtimes/python.h \
+	pipeline/runtimes/runtimes.c pipeline/runtimes/runtimes.h \
+	pipeline/runtimes/shared.h \
+	pipeline/runtimes/step.h
 EXTRA_DIST += pipeline/runtimes/README.md pipeline/runtimes/interpreters.bpf.h

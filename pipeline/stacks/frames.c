@@ -71,13 +71,15 @@ static bool is_nowhere(const struct opd_resolved *resolved)
 	return resolved->unattributed && !resolved->is_kernel;
 }
 
-/* Adds the frame at an address. False: it is in no code, or there is no memory. */
+/* Adds the frame at an address. False: it is in no code, or there is no room or no memory. */
 static bool add(struct finder *finder, uint64_t address, enum op_cpumode mode)
 {
 	struct opd_stack *stack = finder->stack;
 	struct opd_resolved *frame = &stack->frames[stack->nr_frames];
 	bool is_leaf = !stack->nr_frames;
 
+	if (stack->nr_frames == OPD_STACK_FRAMES_MAX)
+		return false;
 	if (is_leaf && address == finder->sample->ip && mode == finder->sample->mode) {
 		*frame = *finder->of;
 	} else {
@@ -98,7 +100,8 @@ static bool add(struct finder *finder, uint64_t address, enum op_cpumode mode)
 static void set_behind_calls(struct opd_stack *stack)
 {
 	for (size_t i = 1; i < stack->nr_frames; i++)
-		stack->frames[i].location.offset++;
+		if (!stack->frames[i].runtime_name)
+			stack->frames[i].location.offset++;
 }
 
 static void note_function(struct opd_stack *stack, const struct op_row_table *table, uint64_t offset)
@@ -127,6 +130,7 @@ static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_fram
 	if (!add(finder, address, OP_CPUMODE_USER))
 		return OPD_CODE_NONE;
 	finder->at.ip = address;
+	frame->index = stack->nr_frames - 1;
 	frame->cookie = resolved->location.cookie;
 	frame->position = resolved->location.offset;
 	code = table_of(finder, resolved, ret_table);
@@ -135,6 +139,45 @@ static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_fram
 	if (stack->nr_frames == 1)
 		note_function(stack, *ret_table, frame->position);
 	return code;
+}
+
+/*
+ * The functions of a runtime take the place of the last frame. Its native position stays known to
+ * the innermost of them.
+ */
+static void set_functions(struct opd_stack *stack, struct opd_runtime_answer *answer)
+{
+	const struct opd_resolved native = stack->frames[stack->nr_frames - 1];
+	size_t room = OPD_STACK_FRAMES_MAX - stack->nr_frames + 1;
+
+	answer->nr_functions = op_min_u64(answer->nr_functions, room);
+	stack->nr_frames--;
+	for (size_t i = 0; i < answer->nr_functions; i++) {
+		struct opd_resolved *frame = &stack->frames[stack->nr_frames++];
+
+		*frame = native;
+		frame->runtime_name = answer->functions[i].name;
+		frame->is_inlined = i + 1 < answer->nr_functions;
+		frame->native_offset = native.location.offset;
+		frame->location.offset = answer->functions[i].line;
+	}
+}
+
+static enum opd_runtime_how ask(void *arg, const struct opd_runtime_frame *asked, struct opd_runtime_answer *ret_answer)
+{
+	struct finder *finder = arg;
+	const struct opd_stack_lookup *lookup = finder->lookup;
+	struct opd_runtime_frame frame = *asked;
+	enum opd_runtime_how how;
+
+	frame.pid = finder->sample->pid;
+	frame.time_ns = finder->sample->time_ns;
+	frame.may_wait = lookup->may_wait;
+	how = opd_runtimes_ask(lookup->runtimes, lookup->resolver, &frame, ret_answer);
+	finder->walk->awaits_runtime |= how == OPD_RUNTIME_WAIT;
+	if (ret_answer->nr_functions)
+		set_functions(finder->stack, ret_answer);
+	return how;
 }
 
 /* ---- the parts of a stack ---- */
@@ -242,15 +285,20 @@ static enum op_stack_end add_walked(struct finder *finder, const struct op_stack
 		.code_end = finder->lookup->machine == EM_AARCH64 ? code_end_of(finder) : 0,
 		.stack = record->stack,
 		.nr_stack_bytes = record->nr_stack_bytes,
+		.ask = finder->lookup->runtimes ? ask : NULL,
 	};
 	struct opd_stack *stack = finder->stack;
-	size_t nr_before = stack->nr_frames, nr;
+	size_t nr;
 	enum opd_walk_end end;
 
 	memcpy(start.registers, record->registers, sizeof(start.registers));
 	nr = opd_walk(&start, find, finder, finder->walk->walked, &end);
-	for (size_t i = 0; i < nr; i++)
-		stack->frames[nr_before + i].location.offset = finder->walk->walked[i].position;
+	for (size_t i = 0; i < nr; i++) {
+		struct opd_resolved *frame = &stack->frames[finder->walk->walked[i].index];
+
+		if (!frame->runtime_name)
+			frame->location.offset = finder->walk->walked[i].position;
+	}
 	return walk_ends[end];
 }
 
@@ -302,6 +350,10 @@ void opd_stack_walk(struct opd_stack_walk *walk, const struct opd_stack_lookup *
 	stack->sample = sample;
 	walk->no_memory = false;
 	walk->deferred = walk->pending_cookie = 0;
+	walk->awaits_runtime = false;
+	stack->names = lookup->runtimes ? opd_runtimes_names(lookup->runtimes) : NULL;
+	if (lookup->runtimes)
+		opd_runtimes_begin_walk(lookup->runtimes);
 	stack->leaf_start = 0;
 	stack->end = OP_STACK_END_no_row;
 	if (sample->mode == OP_CPUMODE_KERNEL || sample->mode == OP_CPUMODE_USER) {

@@ -11,6 +11,7 @@
 
 #include "libop/base/compiler.h"
 #include "libop/perf/stack_record.h"
+#include "pipeline/runtimes/runtimes.h"
 #include "pipeline/stacks/stack.h"
 #include "pipeline/stacks/tables.h"
 #include "pipeline/stacks/walk.h"
@@ -23,6 +24,7 @@ struct opd_stack_walk {
 	/* no_table_yet: of this image */
 	uint64_t pending_cookie;
 	struct opd_table_source pending_source;
+	bool awaits_runtime; /* no_table_yet: of a runtime */
 	struct opd_walk_frame walked[OPD_WALK_FRAMES_MAX]; /* scratch */
 };
 
@@ -31,6 +33,8 @@ struct opd_stack_lookup {
 	struct opd_resolver *resolver;
 	struct opd_tables *tables; /* NULL: there are no tables, only frame pointers */
 	struct opd_interpreters *interpreters; /* NULL: their functions are not read */
+	struct opd_runtimes *runtimes; /* NULL: none are known */
+	bool may_wait;             /* false: the stack is made with what there is */
 	uint32_t max_stack;        /* frames that the kernel follows at most */
 	uint16_t machine;
 };

@@ -47,7 +47,8 @@ struct opd_stack_waiting {
 	uint32_t nr_bytes; /* of its record, rounded up */
 	bool is_done;
 	uint64_t since_ns;
-	uint64_t deferred; /* cookie of the deferred chain; 0: it waits for a table */
+	uint64_t deferred; /* cookie of the deferred chain; 0: it waits for a table or a runtime */
+	bool awaits_runtime;
 	uint64_t pending_cookie;
 	struct opd_table_source pending_source;
 	struct opd_stack_sample taken;

@@ -26,22 +26,22 @@ int opd_stack_decode(const struct opd_stacks *stacks, const struct opd_capture *
 
 int opd_stack_make(struct opd_stacks *stacks, const struct opd_capture *capture, struct opd_resolver *resolver,
 		   const struct opd_stack_sample *taken, const struct op_stack_record *record, const struct opd_resolved *of,
-		   const struct op_chain *later_chain)
+		   const struct op_chain *later_chain, bool may_wait)
 {
 	const struct opd_stack_lookup lookup = {
 		.resolver = resolver,
 		.tables = stacks->tables,
 		.interpreters = stacks->interpreters,
+		.runtimes = stacks->runtimes,
+		.may_wait = may_wait,
 		.max_stack = capture->max_stack,
 		.machine = stacks->machine,
 	};
 	uint64_t begin_ns = op_now_ns();
 
 	opd_stack_walk(&stacks->walk, &lookup, &taken->sample, of, record, later_chain);
-	if (taken->runtime && stacks->interpreters) {
+	if (taken->runtime && stacks->walk.stack.names)
 		opd_stack_merge(&stacks->walk.stack, taken->runtime);
-		stacks->walk.stack.names = opd_interpreters_names(stacks->interpreters);
-	}
 	stacks->counts.walk_ns += op_now_ns() - begin_ns;
 	stacks->counts.nr_walks++;
 	stacks->counts.nr_frames += stacks->walk.stack.nr_frames;

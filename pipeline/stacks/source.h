@@ -18,10 +18,10 @@ int opd_stack_decode(const struct opd_stacks *stacks, const struct opd_capture *
 
 /*
  * Makes the stack of a decoded sample, in stacks->walk. later_chain: its deferred user part; NULL:
- * none has come. 0 or -ENOMEM.
+ * none has come. may_wait: the stack can be made again later. 0 or -ENOMEM.
  */
 int opd_stack_make(struct opd_stacks *stacks, const struct opd_capture *capture, struct opd_resolver *resolver,
 		   const struct opd_stack_sample *taken, const struct op_stack_record *record, const struct opd_resolved *of,
-		   const struct op_chain *later_chain) OP_NONNULL_ARGS(1, 2, 3, 4, 5, 6) OP_MUST_CHECK;
+		   const struct op_chain *later_chain, bool may_wait) OP_NONNULL_ARGS(1, 2, 3, 4, 5, 6) OP_MUST_CHECK;
 
 #endif

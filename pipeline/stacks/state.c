@@ -23,6 +23,7 @@ void opd_stacks_free(struct opd_stacks *stacks)
 	if (!stacks)
 		return;
 	opd_stack_queue_free(&stacks->queue);
+	opd_runtimes_free(stacks->runtimes);
 	free(stacks);
 }
 

@@ -24,6 +24,7 @@ struct opd_stacks_counts {
 
 struct opd_stacks {
 	struct opd_tables *tables;  /* the caller's; NULL: none */
+	struct opd_runtimes *runtimes; /* owned; NULL: none are known */
 	/* records of a file wait for their tables so long, all together; 0: a turn comes later */
 	uint64_t block_ns;
 	const struct op_stop *stop; /* ends that waiting; NULL: nothing does */

@@ -29,9 +29,12 @@ struct walk {
 	uint16_t machine;
 	uint64_t address_mask;
 	bool is_exact; /* pc is where the code was, not behind a call */
-	bool is_guess; /* the frame pointer led to pc */
+	bool is_guess; /* the frame pointer led to pc, which proves nothing */
 	const uint8_t *stack;
 	uint64_t stack_start, nr_stack_bytes;
+	opd_walk_ask ask;
+	void *arg;	  /* of `find` and `ask` */
+	size_t nr_extra; /* functions of runtimes beyond one for each frame */
 };
 
 static bool is_known(const struct walk *walk, uint8_t reg)
@@ -217,7 +220,6 @@ static bool step_by_frame_pointer(struct walk *walk, enum opd_walk_end *end)
 		walk->known &= ~(1ull << walk->sp_reg);
 	walk->pc = ra;
 	walk->is_exact = false;
-	walk->is_guess = true;
 	return true;
 }
 
@@ -237,13 +239,75 @@ static bool add_frame(struct walk *walk, opd_walk_find find, void *arg, struct o
 	return *ret_code != OPD_CODE_NONE;
 }
 
+static enum opd_runtime_how ask_runtime(const struct walk *walk, struct opd_runtime_answer *ret_answer)
+{
+	const struct opd_runtime_frame frame = {
+		.address = walk->is_exact ? walk->pc : walk->pc - 1,
+		.pc = walk->pc,
+		.is_exact = walk->is_exact,
+		.sp = walk->registers[walk->sp_reg],
+		.fp = walk->registers[walk->fp_reg],
+		.has_sp = is_known(walk, walk->sp_reg),
+		.has_fp = is_known(walk, walk->fp_reg),
+		.registers = walk->registers,
+		.known = walk->known,
+		.stack = walk->stack,
+		.stack_start = walk->stack_start,
+		.nr_stack_bytes = walk->nr_stack_bytes,
+	};
+
+	return walk->ask(walk->arg, &frame, ret_answer);
+}
+
+/* Each caller is above: the walk ends. */
+static bool step_to_caller(struct walk *walk, const struct opd_runtime_answer *answer, enum opd_walk_end *end)
+{
+	*end = OPD_WALK_no_row;
+	if (answer->sp <= walk->registers[walk->sp_reg])
+		return false;
+	walk->known = 0;
+	set(walk, walk->sp_reg, answer->sp);
+	if (answer->has_fp)
+		set(walk, walk->fp_reg, answer->fp);
+	walk->pc = answer->pc;
+	walk->is_exact = false;
+	walk->is_guess = false;
+	return true;
+}
+
+/* The next frame of code without a row. */
+static bool step_without_row(struct walk *walk, enum opd_walk_end *end)
+{
+	struct opd_runtime_answer answer = { 0 };
+	enum opd_runtime_how how = walk->ask ? ask_runtime(walk, &answer) : OPD_RUNTIME_GUESS;
+
+	walk->nr_extra += answer.nr_functions ? answer.nr_functions - 1 : 0;
+	switch (how) {
+	case OPD_RUNTIME_WAIT:
+		*end = OPD_WALK_no_table_yet;
+		return false;
+	case OPD_RUNTIME_END:
+		*end = OPD_WALK_complete;
+		return false;
+	case OPD_RUNTIME_CALLER:
+		return step_to_caller(walk, &answer, end);
+	case OPD_RUNTIME_PASS:
+	case OPD_RUNTIME_GUESS:
+		break;
+	}
+	if (!step_by_frame_pointer(walk, end))
+		return false;
+	walk->is_guess = how == OPD_RUNTIME_GUESS;
+	return true;
+}
+
 static bool step(struct walk *walk, enum opd_walk_code code, const struct op_row_rule *rule, enum opd_walk_end *end)
 {
 	if (code == OPD_CODE_PENDING) {
 		*end = OPD_WALK_no_table_yet;
 		return false;
 	}
-	return rule ? step_by_row(walk, rule, end) : step_by_frame_pointer(walk, end);
+	return rule ? step_by_row(walk, rule, end) : step_without_row(walk, end);
 }
 
 /*
@@ -271,6 +335,8 @@ size_t opd_walk(const struct opd_walk_start *start, opd_walk_find find, void *ar
 		.is_exact = true,
 		.stack = start->stack,
 		.nr_stack_bytes = start->nr_stack_bytes,
+		.ask = start->ask,
+		.arg = arg,
 	};
 	const struct op_row_rule *rule;
 	enum opd_walk_code code;
@@ -289,7 +355,7 @@ size_t opd_walk(const struct opd_walk_start *start, opd_walk_find find, void *ar
 			break;
 		walk.pc &= walk.address_mask;
 		*ret_end = OPD_WALK_too_deep;
-		if (nr == OPD_WALK_FRAMES_MAX)
+		if (nr + walk.nr_extra >= OPD_WALK_FRAMES_MAX)
 			break;
 	}
 	/* a walk whose table is not made yet begins again later */

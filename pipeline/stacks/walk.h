@@ -2,9 +2,10 @@
 /*
  * Walks a user stack: from the registers and a copy of the top of the stack to the addresses of all
  * callers. For each frame one row of the image's table says where the caller's registers are
- * (libop/unwind/row_table.h). In code without a row the walk follows the frame pointer. This is a
- * guess, since such code may keep any number in that register. A stack with a guessed frame is
- * never complete. Where the walk cannot go on, it stops, and says why.
+ * (libop/unwind/row_table.h). In code without a row a runtime may know the caller
+ * (pipeline/runtimes/step.h). Else the walk follows the frame pointer. This is a guess, since such
+ * code may keep any number in that register. A stack with a guessed frame is never complete. Where
+ * the walk cannot go on, it stops, and says why.
  *
  * The copy and the rows are not trusted. Each step moves up in the copy, so the walk ends.
  *
@@ -15,6 +16,7 @@
 
 #include "libop/base/compiler.h"
 #include "libop/unwind/row_table.h"
+#include "pipeline/runtimes/step.h"
 
 #define OPD_WALK_FRAMES_MAX 512u
 
@@ -25,7 +27,7 @@
 	X(cut)          /* the caller is beyond the copy */ \
 	X(no_row)       /* nothing says how to find the caller */ \
 	X(left_code)    /* the return address is not in code */ \
-	X(no_table_yet) /* the table of an image is not made yet */ \
+	X(no_table_yet) /* a table, or what a runtime knows, is not there yet */ \
 	X(too_deep)     /* more than OPD_WALK_FRAMES_MAX frames */ \
 	X(guessed)      /* anywhere, and a frame pointer led to some of the frames */
 /* clang-format on */
@@ -37,6 +39,14 @@ enum opd_walk_end {
 		OPD_NR_WALK_ENDS,
 };
 
+/*
+ * Asks the runtime of a process about the frame in which the walk is. `arg` is that of `find`,
+ * which has just added the frame. May change the frames that `arg` keeps: the answer says how many
+ * functions stand for this one.
+ */
+typedef enum opd_runtime_how (*opd_walk_ask)(void *arg, const struct opd_runtime_frame *frame,
+					     struct opd_runtime_answer *ret_answer);
+
 /* What a process was doing. Registers have their DWARF numbers; `known` has a bit for each. */
 struct opd_walk_start {
 	uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
@@ -46,6 +56,7 @@ struct opd_walk_start {
 	uint64_t code_end; /* arm64: the end of the highest code of the process */
 	const uint8_t *stack; /* the copy: from the stack pointer on */
 	size_t nr_stack_bytes;
+	opd_walk_ask ask; /* NULL: there are no runtimes */
 };
 
 /* What is at an address. */
@@ -60,9 +71,10 @@ struct opd_walk_frame {
 	uint64_t pc;     /* of the leaf: where it was; of a caller: the return address */
 	uint64_t cookie; /* image and position, as `find` says */
 	uint64_t position; /* of a caller: of the last byte of the call, if it called */
+	size_t index;      /* as `find` says: its place among the frames that it keeps */
 };
 
-/* Says what is at an address. Sets the cookie and the position of `frame` where there is code. */
+/* Says what is at an address. Sets cookie, position and index of `frame` where there is code. */
 typedef enum opd_walk_code (*opd_walk_find)(void *arg, uint64_t address, struct opd_walk_frame *frame,
 					    const struct op_row_table **ret_table);
 

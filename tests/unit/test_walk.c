@@ -287,6 +287,110 @@ static void a_guess_is_never_complete(void **state)
 	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
 }
 
+/* ---- code without rows that a runtime knows ---- */
+
+static struct {
+	enum opd_runtime_how how;
+	struct opd_runtime_answer answer;
+	struct opd_runtime_frame seen;
+	size_t nr_asked;
+} runtime;
+
+static enum opd_runtime_how ask(void *arg, const struct opd_runtime_frame *frame, struct opd_runtime_answer *ret_answer)
+{
+	uint64_t word;
+
+	assert_non_null(arg);
+	runtime.seen = *frame;
+	runtime.nr_asked++;
+	*ret_answer = runtime.answer;
+	assert_true(opd_runtime_read_word(frame, STACK + 8 * (WORDS - 1), &word));
+	assert_false(opd_runtime_read_word(frame, STACK + 8 * (WORDS - 1) + 1, &word));
+	assert_false(opd_runtime_read_word(frame, STACK - 8, &word));
+	return runtime.how;
+}
+
+static void a_runtime_knows_the_caller(void **state)
+{
+	struct box *box = *state;
+
+	box->start.ask = ask;
+	box->start.registers[RBP] = STACK + 9 * 8;
+	runtime.nr_asked = 0;
+	runtime.how = OPD_RUNTIME_CALLER;
+	runtime.answer = (struct opd_runtime_answer){ .pc = code(RULE_END), .sp = STACK + 8 };
+	expect(box, JITTED + 4, 2, OPD_WALK_complete);
+	assert_int_equal(runtime.seen.pc, JITTED + 4);
+	assert_int_equal(runtime.seen.address, JITTED + 4);
+	assert_int_equal(runtime.seen.fp, STACK + 9 * 8);
+	assert_true(runtime.seen.has_fp && runtime.seen.has_sp && runtime.seen.is_exact);
+	/* rbp of the caller is known when the runtime says it */
+	box->stack[10] = code(RULE_END);
+	runtime.answer = (struct opd_runtime_answer){ .pc = code(RULE_FRAME), .sp = STACK + 8 };
+	expect(box, JITTED + 4, 2, OPD_WALK_no_row);
+	runtime.answer.has_fp = true;
+	runtime.answer.fp = STACK + 9 * 8;
+	expect(box, JITTED + 4, 3, OPD_WALK_complete);
+	assert_int_equal(runtime.nr_asked, 3);
+	/* of a caller */
+	box->stack[1] = JITTED + 4;
+	runtime.answer.sp = STACK + 3 * 8;
+	expect(box, code(RULE_PUSHED), 4, OPD_WALK_complete);
+	assert_int_equal(runtime.seen.address, JITTED + 3);
+	assert_int_equal(runtime.seen.sp, STACK + 2 * 8);
+	assert_false(runtime.seen.is_exact);
+}
+
+static void a_runtime_moves_up(void **state)
+{
+	struct box *box = *state;
+
+	box->start.ask = ask;
+	runtime.how = OPD_RUNTIME_CALLER;
+	runtime.answer = (struct opd_runtime_answer){ .pc = JITTED + 4, .sp = STACK };
+	expect(box, JITTED + 4, 1, OPD_WALK_no_row);
+	runtime.answer.sp = STACK - 8;
+	expect(box, JITTED + 4, 1, OPD_WALK_no_row);
+	runtime.answer.sp = STACK + 1;
+	expect(box, JITTED + 4, 2, OPD_WALK_no_row);
+}
+
+static void a_runtime_proves_the_frame_pointer(void **state)
+{
+	struct box *box = *state;
+
+	box->start.ask = ask;
+	box->start.registers[RBP] = STACK + 4 * 8;
+	box->stack[5] = code(RULE_END);
+	runtime.answer = (struct opd_runtime_answer){ 0 };
+	runtime.how = OPD_RUNTIME_GUESS;
+	expect(box, JITTED + 4, 2, OPD_WALK_guessed);
+	runtime.how = OPD_RUNTIME_PASS;
+	expect(box, JITTED + 4, 2, OPD_WALK_complete);
+	runtime.how = OPD_RUNTIME_WAIT;
+	expect(box, JITTED + 4, 1, OPD_WALK_no_table_yet);
+	runtime.how = OPD_RUNTIME_END;
+	expect(box, JITTED + 4, 1, OPD_WALK_complete);
+	/* also where the image has a table, and no row there */
+	runtime.how = OPD_RUNTIME_PASS;
+	expect(box, TABLED + NR_RULES * 0x100 + 4, 2, OPD_WALK_complete);
+}
+
+static void functions_of_a_runtime_are_frames(void **state)
+{
+	struct box *box = *state;
+
+	for (size_t i = 0; i < WORDS - 1; i += 2) {
+		box->stack[i] = STACK + (i + 2) * 8;
+		box->stack[i + 1] = JITTED + 4;
+	}
+	box->start.ask = ask;
+	box->start.registers[RBP] = STACK;
+	runtime.how = OPD_RUNTIME_PASS;
+	runtime.answer = (struct opd_runtime_answer){ .nr_functions = OPD_RUNTIME_INLINED_MAX };
+	expect(box, JITTED + 4, OPD_WALK_FRAMES_MAX / OPD_RUNTIME_INLINED_MAX, OPD_WALK_too_deep);
+}
+
 static void each_end_has_its_name(void **state)
 {
 	struct box *box = *state;
@@ -461,6 +565,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rbx_of_a_caller_is_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(frame_pointers_lead_through_code_without_rows, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_guess_is_never_complete, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_runtime_knows_the_caller, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_runtime_moves_up, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_runtime_proves_the_frame_pointer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(functions_of_a_runtime_are_frames, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_end_has_its_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hostile_stacks_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_in_a_ring_is_too_deep, set_up, tear_down),

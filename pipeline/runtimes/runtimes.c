@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "pipeline/runtimes/runtimes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/htable.h"
+
+/* A library that comes later is looked for so often. */
+#define LOOK_AGAIN_NS ((uint64_t)OP_NS_PER_S)
+
+static const struct opd_runtime_kind *const kinds[OP_NR_RUNTIMES] = { 0 };
+
+struct process {
+	struct op_hlink link;
+	uint32_t pid;
+	uint64_t from_ns; /* of its address space */
+	const struct opd_runtime_kind *kind; /* NULL: it has no runtime */
+	void *own;                           /* of the kind */
+	uint32_t changes;                    /* opd_process_changes when it was looked at */
+	uint64_t looked_ns;
+	struct process *next; /* in the list of all */
+};
+
+struct opd_runtimes {
+	struct opd_lookers *lookers;
+	struct opd_runtime_names *names;
+	struct op_htable processes;
+	struct process *all;
+	bool has_waited;
+	struct opd_runtime_counts counts[OP_NR_RUNTIMES];
+	/* of the walk */
+	enum op_runtime runtime; /* the first that it met */
+	enum opd_runtime_fault fault;
+};
+
+int opd_runtimes_new(struct opd_lookers *lookers, struct opd_runtimes **ret_runtimes)
+{
+	struct opd_runtimes *runtimes = calloc(1, sizeof(*runtimes));
+
+	if (!runtimes)
+		return -ENOMEM;
+	runtimes->lookers = lookers;
+	runtimes->names = opd_runtime_names_new();
+	if (!runtimes->names) {
+		free(runtimes);
+		return -ENOMEM;
+	}
+	*ret_runtimes = runtimes;
+	return 0;
+}
+
+static void end_runtime(struct process *process)
+{
+	if (process->kind)
+		process->kind->end(process->own);
+	process->kind = NULL;
+	process->own = NULL;
+}
+
+void opd_runtimes_free(struct opd_runtimes *runtimes)
+{
+	if (!runtimes)
+		return;
+	for (struct process *process = runtimes->all, *next; process; process = next) {
+		next = process->next;
+		end_runtime(process);
+		free(process);
+	}
+	op_htable_free(&runtimes->processes);
+	opd_runtime_names_free(runtimes->names);
+	free(runtimes);
+}
+
+struct opd_lookers *opd_runtimes_lookers(struct opd_runtimes *runtimes)
+{
+	return runtimes->lookers;
+}
+
+struct opd_runtime_names *opd_runtimes_names(struct opd_runtimes *runtimes)
+{
+	return runtimes->names;
+}
+
+/* ---- which runtime a process has ---- */
+
+struct search {
+	const struct opd_resolver *resolver;
+	const struct opd_runtime_kind *kind;
+	uint64_t start, cookie;
+};
+
+/* The lowest of several mappings is taken. The kernel reports those with code only. */
+static void visit_mapping(const struct opd_mapping *mapping, void *arg)
+{
+	struct search *search = arg;
+	const struct op_dcookie_row *row;
+	const char *slash;
+
+	if (mapping->region_end || mapping->to_ns != UINT64_MAX)
+		return;
+	row = op_dcookie_row(search->resolver->table, mapping->cookie);
+	slash = row->id.name.kind == OP_IMAGE_FILE ? strrchr(row->id.name.name, '/') : NULL;
+	for (size_t i = 0; slash && i < op_array_size(kinds); i++) {
+		if (!kinds[i] || !kinds[i]->is_image(slash + 1) || (search->kind && search->start < mapping->start))
+			continue;
+		search->kind = kinds[i];
+		search->start = mapping->start;
+		search->cookie = mapping->cookie;
+	}
+}
+
+static void look(struct opd_runtimes *runtimes, const struct opd_resolver *resolver, struct process *process,
+		 const struct opd_mm *mm)
+{
+	struct search search = { .resolver = resolver };
+
+	process->changes = opd_process_changes(&resolver->processes, process->pid);
+	process->looked_ns = op_now_ns();
+	opd_mapset_visit(mm->maps, visit_mapping, &search);
+	if (!search.kind)
+		return;
+	process->own = search.kind->begin(runtimes, &(struct opd_runtime_process){
+							    .pid = process->pid,
+							    .user_ns = mm->mount_view ? mm->mount_view->user_ns : 0,
+							    .image_address = search.start,
+							    .image_cookie = search.cookie,
+						    });
+	if (!process->own)
+		return;
+	process->kind = search.kind;
+	runtimes->counts[search.kind->runtime].processes++;
+}
+
+static struct process *find(const struct opd_runtimes *runtimes, uint32_t pid)
+{
+	for (struct op_hlink *link = op_htable_first(&runtimes->processes, op_hash_u64(pid)); link; link = op_htable_next(link)) {
+		struct process *process = op_container_of(link, struct process, link);
+
+		if (process->pid == pid)
+			return process;
+	}
+	return NULL;
+}
+
+static struct process *add(struct opd_runtimes *runtimes, uint32_t pid)
+{
+	struct process *process;
+
+	if (runtimes->processes.nr_entries >= OPD_RUNTIME_PROCESSES_MAX)
+		return NULL;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->pid = pid;
+	if (op_htable_insert(&runtimes->processes, &process->link, op_hash_u64(pid)) < 0) {
+		free(process);
+		return NULL;
+	}
+	process->next = runtimes->all;
+	runtimes->all = process;
+	return process;
+}
+
+/* The process with its runtime; NULL: it has none. Only the newest address space can be read. */
+static struct process *runtime_of(struct opd_runtimes *runtimes, const struct opd_resolver *resolver,
+				  const struct opd_runtime_frame *frame)
+{
+	const struct opd_process *known = opd_process_find(&resolver->processes, frame->pid);
+	const struct opd_mm *mm = known ? opd_process_mm_at(known, frame->time_ns) : NULL;
+	struct process *process = find(runtimes, frame->pid);
+	bool is_new = !process;
+
+	if (!mm || mm != known->mm)
+		return NULL;
+	if (is_new)
+		process = add(runtimes, frame->pid);
+	if (!process)
+		return NULL;
+	if (is_new || process->from_ns != mm->from_ns) {
+		end_runtime(process);
+		process->from_ns = mm->from_ns;
+		look(runtimes, resolver, process, mm);
+	} else if (!process->kind && process->changes != opd_process_changes(&resolver->processes, frame->pid) &&
+		   op_now_ns() - process->looked_ns > LOOK_AGAIN_NS) {
+		look(runtimes, resolver, process, mm);
+	}
+	return process->kind ? process : NULL;
+}
+
+/* ---- walks ---- */
+
+void opd_runtimes_begin_walk(struct opd_runtimes *runtimes)
+{
+	runtimes->runtime = OP_RUNTIME_none;
+	runtimes->fault = OPD_RUNTIME_NO_FAULT;
+}
+
+enum opd_runtime_how opd_runtimes_ask(struct opd_runtimes *runtimes, const struct opd_resolver *resolver,
+				      const struct opd_runtime_frame *frame, struct opd_runtime_answer *ret_answer)
+{
+	enum opd_runtime_fault fault = OPD_RUNTIME_NO_FAULT;
+	struct process *process = runtime_of(runtimes, resolver, frame);
+	enum opd_runtime_how how;
+
+	ret_answer->nr_functions = 0;
+	if (!process)
+		return OPD_RUNTIME_GUESS;
+	how = process->kind->ask(process->own, frame, ret_answer, &fault);
+	runtimes->has_waited |= how == OPD_RUNTIME_WAIT;
+	if (how != OPD_RUNTIME_GUESS || ret_answer->nr_functions || fault)
+		runtimes->runtime = process->kind->runtime;
+	runtimes->fault = fault > runtimes->fault ? fault : runtimes->fault;
+	return how;
+}
+
+void opd_runtimes_count(struct opd_runtimes *runtimes, bool is_complete, bool is_cut)
+{
+	struct opd_runtime_counts *counts = &runtimes->counts[runtimes->runtime];
+
+	if (runtimes->runtime == OP_RUNTIME_none)
+		return;
+	counts->samples++;
+	switch (runtimes->fault) {
+	case OPD_RUNTIME_NO_FAULT:
+		counts->complete += is_complete;
+		counts->deep += !is_complete && is_cut;
+		counts->none += !is_complete && !is_cut;
+		return;
+	case OPD_RUNTIME_NAMELESS:
+		counts->unnamed++;
+		return;
+	case OPD_RUNTIME_MOVED:
+		counts->moved++;
+		return;
+	case OPD_RUNTIME_FAULT:
+		counts->fault++;
+		return;
+	case OPD_RUNTIME_NO_CALLER:
+		counts->none++;
+		return;
+	}
+}
+
+const struct opd_runtime_counts *opd_runtimes_counts(const struct opd_runtimes *runtimes, enum op_runtime runtime)
+{
+	return &runtimes->counts[runtime];
+}
+
+bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver *resolver)
+{
+	bool has_waited = runtimes->has_waited;
+
+	runtimes->has_waited = false;
+	for (struct process **at = &runtimes->all; *at;) {
+		struct process *process = *at;
+
+		if (opd_process_find(&resolver->processes, process->pid)) {
+			at = &process->next;
+			continue;
+		}
+		*at = process->next;
+		op_htable_remove(&runtimes->processes, &process->link);
+		end_runtime(process);
+		free(process);
+	}
+	return has_waited;
+}
