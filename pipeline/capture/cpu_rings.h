@@ -114,7 +114,7 @@ struct opd_cpu {
 	 */
 	struct op_ring_pair stack_pair;
 	struct opd_memory_rings memory;
-	/* the event of notes about samples of STACKS, in the same ring; notes_id 0: there is none */
+	/* the event of notes about samples of STACKS, in the same ring; id 0: there is none */
 	int notes_fd;
 	uint64_t notes_id;
 	int sideband_fd;

@@ -75,7 +75,7 @@ static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
 
 static rlim_t nr_descriptors(size_t nr_cpus, size_t nr_events)
 {
-	return nr_cpus * (6 + nr_events) + SPARE_DESCRIPTORS; /* two pairs, the side band, and notes */
+	return nr_cpus * (6 + nr_events) + SPARE_DESCRIPTORS; /* two pairs, side band, notes */
 }
 
 int opd_capture_raise_descriptors(uint64_t need, uint64_t *ret_limit)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 #include "libop/base/sys.h"
@@ -129,7 +128,7 @@ static bool is_about(const struct note *note, const struct opd_stack_sample *tak
 
 /*
  * Collects the bytes of the notes about a sample, one behind the other from `offset` on, and takes
- * these notes away. So it does with notes of this CPU that are older: their samples are lost.
+ * these notes away. So it does with notes of this CPU that are much older: their samples are lost.
  */
 static size_t collect(struct opd_notes *notes, struct opd_stack_sample *taken, uint64_t sp, size_t offset)
 {
@@ -140,12 +139,12 @@ static size_t collect(struct opd_notes *notes, struct opd_stack_sample *taken, u
 
 		if (is_about(note, taken, sp)) {
 			taken->stack_distance = note->stack.distance;
-			if (note->stack.offset == offset + nr && nr + note->stack.nr_bytes <= OPD_DEEP_STACK_MAX) {
+			if (note->stack.offset == offset + nr && offset + nr + note->stack.nr_bytes <= OPD_DEEP_STACK_MAX) {
 				memcpy(notes->more + nr, note + 1, note->stack.nr_bytes);
 				nr += note->stack.nr_bytes;
 			}
 			take_away(notes, at, at + note->nr_bytes);
-		} else if (note->cpu == taken->sample.cpu && note->time_ns + OPD_NOTES_APART_NS < taken->sample.time_ns) {
+		} else if (note->cpu == taken->sample.cpu && note->time_ns + OPD_NOTES_WAIT_NS < taken->sample.time_ns) {
 			drop(notes, at);
 		} else {
 			at += note->nr_bytes;

@@ -12,13 +12,15 @@
 #ifndef OPD_NOTES_H
 #define OPD_NOTES_H
 
+#include "libop/base/clock.h"
 #include "libop/base/compiler.h"
 #include "libop/perf/stack_record.h"
 #include "pipeline/drive/note_record.h"
 #include "pipeline/stacks/queue.h"
 
-#define OPD_NOTES_BYTES   (1u << 20) /* of notes that wait; the oldest make room */
-#define OPD_NOTES_APART_NS 2000000u  /* between a note and its sample, at most */
+#define OPD_NOTES_BYTES    (1u << 20) /* of notes that wait; the oldest make room */
+#define OPD_NOTES_APART_NS 2000000u /* between a note and its sample, at most */
+#define OPD_NOTES_WAIT_NS  (5 * (uint64_t)OP_NS_PER_S) /* a swap takes less */
 
 struct opd_notes_counts {
 	uint64_t nr_joined;  /* samples with more of their stack */
@@ -42,8 +44,8 @@ void opd_notes_free(struct opd_notes *notes);
 void opd_notes_take(struct opd_notes *notes, const struct perf_event_header *header, const struct op_sample *sample) OP_NONNULL;
 
 /*
- * Gives a sample what its notes say: the distance to the top of its stack; and a record with more of
- * the stack, which is valid until the next call. The layout is that of the record.
+ * Gives a sample what its notes say: the distance to the top of its stack; and a record with more
+ * of the stack, which is valid until the next call. The layout is that of the record.
  */
 void opd_notes_join(struct opd_notes *notes, const struct op_stack_layout *layout, struct opd_stack_sample *taken) OP_NONNULL;
 

@@ -62,7 +62,7 @@ struct opd_pipeline {
 	struct opd_arcs arcs; /* callers of the last sample */
 	struct opd_stacks *stacks; /* NULL: no event has stacks */
 	struct opd_waits *waits; /* the caller's, one of the sources; NULL: waits are not sampled */
-	struct opd_deep *deep; /* the caller's, one of the sources; NULL: there are no deep copies */
+	struct opd_deep *deep; /* the caller's, one of the sources; NULL: no deep copies */
 	struct opd_notes *notes; /* the caller's; NULL: no program adds to samples */
 	struct opd_interpreters *interpreters; /* the caller's; NULL: functions of runtimes have no names */
 	struct opd_interpreter_notes interpreter_notes;

@@ -18,8 +18,8 @@ struct opd_deep;
 
 /*
  * The program stays the caller's, and the capture runs it (opd_capture_run_before_stacks). The
- * pipeline is open, takes stacks, and gets a source more and its notes. budget: bytes of stacks in a
- * second, on all CPUs. 0 or -errno.
+ * pipeline is open, takes stacks, and gets a source more and its notes. budget: bytes of stacks in
+ * a second, on all CPUs. 0 or -errno.
  */
 int opd_deep_new(struct opd_pipeline *pipeline, struct opd_wait_program *program, uint64_t budget, struct opd_deep **ret_deep)
 	OP_NONNULL OP_MUST_CHECK;

@@ -13,7 +13,7 @@
 #define OPD_WAITS_LINUX_MINOR 1
 
 #define OPD_WAITS_SOCKET_FD  3
-#define OPD_WAITS_NONE "--no-waits" /* the argument of opd-waits that leaves the programs at switches out */
+#define OPD_WAITS_NONE "--no-waits" /* its argument: no programs at switches of threads */
 #define OPD_WAITS_WORDS_MAX  240u
 
 enum opd_waits_piece {

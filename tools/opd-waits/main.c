@@ -183,6 +183,17 @@ static int send_all(struct bpf_object *object, uint32_t nr_cpus, bool with_waits
 	return err ? err : send_piece(OPD_WAITS_DONE, nr_cpus, "", -1);
 }
 
+static int load_into(struct bpf_object *object, uint32_t nr_cpus, bool with_waits)
+{
+	int err = set_sizes(object, nr_cpus);
+
+	if (!err && !with_waits)
+		err = leave_waits_out(object);
+	if (!err)
+		err = bpf_object__load(object);
+	return err ? err : send_all(object, nr_cpus, with_waits);
+}
+
 static int load(bool with_waits)
 {
 	int nr_cpus = libbpf_num_possible_cpus(), err;
@@ -193,13 +204,7 @@ static int load(bool with_waits)
 	object = bpf_object__open_mem(object_file, sizeof(object_file), NULL);
 	if (!object)
 		return -errno;
-	err = set_sizes(object, (uint32_t)nr_cpus);
-	if (!err && !with_waits)
-		err = leave_waits_out(object);
-	if (!err)
-		err = bpf_object__load(object);
-	if (!err)
-		err = send_all(object, (uint32_t)nr_cpus, with_waits);
+	err = load_into(object, (uint32_t)nr_cpus, with_waits);
 	bpf_object__close(object);
 	return err;
 }
