@@ -5,16 +5,22 @@
 
 Run from the build directory by `make check`.
 """
+import collections
 import csv
+import gzip
 import io
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
 import unittest
 
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
+from test_export_pprof import fields, varints  # noqa: E402
 from stack_session import CUT, FRAME, KERNEL, OTHER, PROG, StackCase  # noqa: E402
 
 RUNTIME = 11
@@ -198,6 +204,85 @@ class Functions(RuntimeCase):
         self.report("-l", "--runtime", rc=1)
         self.assertIn("several events", self.err)
         self.assertIn("Sum.add (sums.py:7)", self.report("-l", "--runtime", "event:CPU_CLK_UNHALTED"))
+
+
+class Exports(RuntimeCase):
+    """Files for other tools have function, file and line, and all samples."""
+
+    def test_pprof(self):
+        self.fill()
+        path = os.path.join(self.dir, "out.pb.gz")
+        self.report("--format=pprof", "--output-file=" + path)
+        with open(path, "rb") as stream:
+            profile = fields(gzip.decompress(stream.read()))
+        strings = [text.decode() for text in profile[6]]
+        functions = {one[1][0]: (strings[one[2][0]], strings[sum(one[4])], sum(one[5])) for one in map(fields, profile[5])}
+        lines = {one[1][0]: [(functions[line[1][0]], sum(line[2])) for line in map(fields, one[4])]
+                 for one in map(fields, profile[4])}
+        module, inner = ("<module>", "/srv/app/app.py", 1), ("Sum.add", "/srv/app/lib/sums.py", 7)
+        handler = ("handler", "/srv/app/app.py", 41)
+        found = collections.Counter()
+        for sample in map(fields, profile[2]):
+            stack = tuple(lines[number][0] for number in varints(sample[1][0]))
+            found[stack[:3] if len(stack) == 3 and stack[0][0] == inner else len(stack)] += varints(sample[2][0])[0]
+        self.assertEqual(found, {((inner, 9), (handler, 44), (module, 50)): 40, ((inner, 9), (handler, 45), (module, 50)): 30,
+                                 4: 20, 5: 6, 3: 4})
+        self.assertEqual(sum(1 for one in functions.values() if one == handler), 1)
+
+    def test_speedscope(self):
+        self.fill()
+        top = json.loads(self.report("--format=speedscope"))
+        frames = top["shared"]["frames"]
+        self.assertEqual([frame for frame in frames if "line" in frame], [
+            {"name": "<module>", "file": "/srv/app/app.py", "line": 1}, {"name": "handler", "file": "/srv/app/app.py", "line": 41},
+            {"name": "Sum.add", "file": "/srv/app/lib/sums.py", "line": 7}])
+        self.assertEqual(sum(top["profiles"][0]["weights"]), 100)
+
+    def test_firefox(self):
+        self.fill()
+        profile = json.loads(self.report("--format=firefox"))
+        thread, = profile["threads"]
+        strings, functions, frames = thread["stringArray"], thread["funcTable"], thread["frameTable"]
+        self.assertEqual(sum(thread["samples"]["weight"]), 100)
+        found = [(strings[functions["name"][i]], strings[functions["fileName"][i]], functions["lineNumber"][i],
+                  frames["line"][i], profile["meta"]["categories"][frames["category"][i]]["name"])
+                 for i in range(functions["length"]) if functions["fileName"][i] is not None]
+        self.assertEqual(found, [
+            ("<module>", "/srv/app/app.py", 1, 1, "Runtime"), ("handler", "/srv/app/app.py", 41, 41, "Runtime"),
+            ("Sum.add", "/srv/app/lib/sums.py", 7, 7, "Runtime")])
+
+    def test_callgrind(self):
+        self.fill()
+        self.store.add([self.native("eval", 0), self.runtime(("python", "/other/app.py", "handler", 41))], 5)
+        text = self.report("--format=callgrind")
+        files = dict(re.findall(r"^c?f[il]=\((\d+)\) (.*)$", text, re.M))
+        found = re.findall(r"^fl=\((\d+)\) .*\nfn=\(\d+\) (.*)\n(\d+) (\d+)$", text, re.M)
+        self.assertEqual({(files[number], name, line, count) for number, name, line, count in found if line != "0"}, {
+            ("/srv/app/app.py", "<module> (app.py:1)", "1", "0"), ("/other/app.py", "handler (app.py:41)", "41", "5"),
+            ("/srv/app/lib/sums.py", "Sum.add (sums.py:7)", "7", "70"),
+            ("/srv/app/app.py", "handler (app.py:41) (/srv/app/app.py)", "41", "0")})
+        self.assertIn("calls=70 7\n41 70\n", text)
+        self.assertIn("totals: 105", text)
+
+    def test_perf(self):
+        """It has addresses, and so the native frames."""
+        self.fill()
+        path = os.path.join(self.dir, "perf.data")
+        self.report("--format=perf", "--output-file=" + path)
+        if shutil.which("perf"):
+            done = subprocess.run(["perf", "script", "-i", path, "-F", "period,ip"], capture_output=True, timeout=60, check=False,
+                                  stdin=subprocess.DEVNULL, env=dict(os.environ, HOME=self.dir, LC_ALL="C"))
+            blocks = [block.split() for block in done.stdout.decode().strip().split("\n\n")]
+            self.assertEqual(sorted((int(block[0]), len(block) - 1) for block in blocks),
+                             [(4, 3), (6, 7), (20, 6), (30, 4), (40, 3)])
+        self.report("--format=perf", "--output-file=" + path, "--native=only", rc=1)
+        self.assertIn("--native=only", self.err)
+
+    def test_calls(self):
+        """opreport -c is of native functions, and knows them through functions of runtimes."""
+        self.fill()
+        rows = [line.split() for line in self.report("-c").splitlines()]
+        self.assertIn("long_add", [row[-1] for row in rows if row])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@
 #include "tools/stacks/arrange.h"
 
 struct function {
-	size_t name, image; /* numbers of strings */
+	size_t name, image, file; /* numbers of strings */
+	size_t line;              /* where it begins; 0: not known */
 };
 
 struct call {
@@ -42,8 +43,13 @@ struct callgrind {
 static size_t number_function(struct callgrind *callgrind, const struct opr_call_function *function)
 {
 	struct opr_numbers *strings = &callgrind->strings;
-	const struct function key = { opr_number_of_escaped(strings, function->name),
-				      opr_number_of_escaped(strings, function->image[0] ? function->image : "???") };
+	bool is_of_runtime = function->kind == OPR_CALL_RUNTIME;
+	const struct function key = {
+		opr_number_of_escaped(strings, function->name),
+		opr_number_of_escaped(strings, function->image[0] ? function->image : "???"),
+		opr_number_of_escaped(strings, is_of_runtime && function->place.source ? function->place.source : "???"),
+		is_of_runtime ? function->place.line : 0,
+	};
 
 	return opr_number_of(&callgrind->functions, &key, sizeof(key), NULL);
 }
@@ -112,27 +118,31 @@ static const struct call *call_at(const struct callgrind *callgrind, size_t numb
 	return (const struct call *)(const void *)callgrind->calls.items[number]->bytes;
 }
 
-/* Readers know a function by its name. One of another image with the same name gets its image. */
+/*
+ * Readers know a function by its name. One of another image or file with the same name gets its
+ * file, or its image.
+ */
 static void write_name(struct callgrind *callgrind, const char *prefix, size_t number)
 {
 	const struct function *function = function_at(callgrind, number);
 	const char *name = callgrind->strings.items[function->name]->bytes;
 	const char *image = callgrind->strings.items[function->image]->bytes;
+	const char *file = callgrind->strings.items[function->file]->bytes;
 	size_t *first = &callgrind->first_of[function->name];
 
 	if (!*first)
 		*first = number + 1;
-	fprintf(callgrind->out, "%sob=(%zu) %s\n%s=(1) ???\n%sfn=(%zu) %s", prefix, function->image + 1, image,
-		*prefix ? "cfi" : "fl", prefix, number + 1, *name ? name : "(no name)");
+	fprintf(callgrind->out, "%sob=(%zu) %s\n%s=(%zu) %s\n%sfn=(%zu) %s", prefix, function->image + 1, image,
+		*prefix ? "cfi" : "fl", function->file + 1, file, prefix, number + 1, *name ? name : "(no name)");
 	if (*first != number + 1)
-		fprintf(callgrind->out, " (%s)", image);
+		fprintf(callgrind->out, " (%s)", strcmp(file, "???") ? file : image);
 	fputc('\n', callgrind->out);
 }
 
-/* The counts of a function or a call. */
-static void write_counts(const struct callgrind *callgrind, const uint64_t *counts)
+/* The counts of a function, or of a call in it: at the line where it begins, or 0. */
+static void write_counts(const struct callgrind *callgrind, size_t number, const uint64_t *counts)
 {
-	fputc('0', callgrind->out); /* the line, which is not known */
+	fprintf(callgrind->out, "%zu", function_at(callgrind, number)->line);
 	for (size_t i = 0; i < callgrind->nr_events; i++)
 		fprintf(callgrind->out, " %" PRIu64, counts[i]);
 	fputc('\n', callgrind->out);
@@ -180,7 +190,7 @@ static void write_functions(struct callgrind *callgrind, const struct call *cons
 
 	for (size_t i = 0; i < callgrind->functions.nr_items; i++) {
 		write_name(callgrind, "", i);
-		write_counts(callgrind, &callgrind->self[i * callgrind->nr_events]);
+		write_counts(callgrind, i, &callgrind->self[i * callgrind->nr_events]);
 		for (; calls < end && (*calls)->caller == i; calls++) {
 			const uint64_t *counts = counts_of(callgrind, *calls);
 			uint64_t nr_samples = 0;
@@ -189,8 +199,9 @@ static void write_functions(struct callgrind *callgrind, const struct call *cons
 				nr_samples += counts[event];
 			write_name(callgrind, "c", (*calls)->callee);
 			/* How often it was called is not known. */
-			fprintf(callgrind->out, "calls=%" PRIu64 " 0\n", nr_samples);
-			write_counts(callgrind, counts);
+			fprintf(callgrind->out, "calls=%" PRIu64 " %zu\n", nr_samples,
+				function_at(callgrind, (*calls)->callee)->line);
+			write_counts(callgrind, i, counts);
 		}
 		fputc('\n', callgrind->out);
 	}

@@ -25,7 +25,7 @@
 #define NONE		 SIZE_MAX
 #define RESOURCE_LIBRARY 1
 
-enum category { OTHER, USER, KERNEL };
+enum category { OTHER, USER, KERNEL, RUNTIME };
 
 struct stack {
 	size_t prefix; /* NONE: the outermost function */
@@ -99,10 +99,11 @@ static size_t category_of(const struct thread *thread, size_t frame)
 	switch (function_of(thread, frame)->kind) {
 	case OPR_CALL_USER:
 	case OPR_CALL_INLINED:
-	case OPR_CALL_RUNTIME:
 		return USER;
 	case OPR_CALL_KERNEL:
 		return KERNEL;
+	case OPR_CALL_RUNTIME:
+		return RUNTIME;
 	case OPR_CALL_GROUP:
 	case OPR_CALL_END:
 	case OPR_CALL_STATE:
@@ -134,9 +135,24 @@ static size_t find_number(const struct opr_numbers *numbers, const void *key, si
 
 static size_t name_of(const struct thread *thread, size_t frame)
 {
-	const char *name = function_of(thread, frame)->name;
+	const char *name = opr_call_bare_name(function_of(thread, frame));
 
 	return find_number(&thread->strings, name, strlen(name));
+}
+
+static size_t file_of(const struct thread *thread, size_t frame)
+{
+	const struct opr_call_function *function = function_of(thread, frame);
+	const char *file = function->kind == OPR_CALL_RUNTIME ? function->place.source : NULL;
+
+	return file ? find_number(&thread->strings, file, strlen(file)) : NONE;
+}
+
+static size_t line_of(const struct thread *thread, size_t frame)
+{
+	const struct opr_call_function *function = function_of(thread, frame);
+
+	return function->kind == OPR_CALL_RUNTIME && function->place.line ? function->place.line : NONE;
 }
 
 static size_t resource_of(const struct thread *thread, size_t frame)
@@ -227,15 +243,15 @@ static void write_frames(const struct thread *thread, FILE *out)
 	write_same(out, "nativeSymbol", nr, "null");
 	write_same(out, "innerWindowID", nr, "0");
 	write_same(out, "implementation", nr, "null");
-	write_same(out, "line", nr, "null");
+	write_numbers(out, "line", nr, line_of, thread, "null");
 	write_same(out, "column", nr, "null");
 	fprintf(out, " },\n      \"funcTable\": { \"length\": %zu", nr);
 	write_numbers(out, "name", nr, name_of, thread, "null");
 	write_same(out, "isJS", nr, "false");
 	write_same(out, "relevantForJS", nr, "false");
 	write_numbers(out, "resource", nr, resource_of, thread, "-1");
-	write_same(out, "fileName", nr, "null");
-	write_same(out, "lineNumber", nr, "null");
+	write_numbers(out, "fileName", nr, file_of, thread, "null");
+	write_numbers(out, "lineNumber", nr, line_of, thread, "null");
 	write_same(out, "columnNumber", nr, "null");
 	fputs(" }", out);
 }
@@ -298,7 +314,9 @@ static size_t number_frame(struct thread *thread, const struct opr_call_function
 	size_t number = opr_number_of(&thread->frames, &function, sizeof(const struct opr_call_function *), &is_new);
 
 	if (is_new) {
-		number_string(thread, function->name);
+		number_string(thread, opr_call_bare_name(function));
+		if (function->kind == OPR_CALL_RUNTIME && function->place.source)
+			number_string(thread, function->place.source);
 		if (function->image[0]) {
 			number_string(thread, function->image);
 			opr_number_of_string(&thread->resources, function->image);
@@ -382,7 +400,8 @@ static void write_meta(const struct firefox *firefox)
 		"    \"categories\": [\n"
 		"      { \"name\": \"Other\", \"color\": \"grey\", \"subcategories\": [\"Other\"] },\n"
 		"      { \"name\": \"User\", \"color\": \"blue\", \"subcategories\": [\"Other\"] },\n"
-		"      { \"name\": \"Kernel\", \"color\": \"orange\", \"subcategories\": [\"Other\"] }],\n"
+		"      { \"name\": \"Kernel\", \"color\": \"orange\", \"subcategories\": [\"Other\"] },\n"
+		"      { \"name\": \"Runtime\", \"color\": \"green\", \"subcategories\": [\"Other\"] }],\n"
 		"    \"extra\": [{ \"label\": \"opd\", \"entries\": [\n"
 		"      { \"label\": \"Recorded\", \"format\": \"string\", \"value\": ",
 		GECKO_VERSION, FORMAT_VERSION, firefox->interval_ms, (double)report->recorded->begin_ns / OP_NS_PER_MS);

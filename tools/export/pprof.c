@@ -41,7 +41,7 @@ enum {
 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
-enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4 };
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4, FUNCTION_LINE = 5 };
 
 #define GZIP_WINDOW_BITS (MAX_WBITS + 16)
 #define GZIP_MEMORY	 8
@@ -94,7 +94,7 @@ static void pb_message(struct op_text *message, unsigned int field, struct op_te
 /* ---- the profile ---- */
 
 struct function_key {
-	size_t name, file;
+	size_t name, file, line;
 };
 
 struct mapping {
@@ -120,7 +120,8 @@ static size_t string_of(struct pprof *pprof, const char *name)
 
 static size_t number_function(struct pprof *pprof, const struct opr_call_function *function)
 {
-	const struct function_key key = { string_of(pprof, function->name), string_of(pprof, function->place.source ?: "") };
+	const struct function_key key = { string_of(pprof, opr_call_bare_name(function)),
+					  string_of(pprof, function->place.source ?: ""), function->place.first_line };
 	bool is_new;
 	size_t id = opr_number_of(&pprof->functions, &key, sizeof(key), &is_new) + 1;
 
@@ -129,6 +130,7 @@ static size_t number_function(struct pprof *pprof, const struct opr_call_functio
 		pb_number(&pprof->inner, FUNCTION_NAME, key.name);
 		pb_number(&pprof->inner, FUNCTION_SYSTEM_NAME, key.name);
 		pb_number(&pprof->inner, FUNCTION_FILE, key.file);
+		pb_number(&pprof->inner, FUNCTION_LINE, key.line);
 		pb_message(&pprof->message, PROFILE_FUNCTION, &pprof->inner);
 	}
 	return id;

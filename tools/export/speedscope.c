@@ -33,8 +33,13 @@ static void write_frames(const struct opr_numbers *frames, FILE *out)
 		const struct opr_call_function *function = frame_of(frames, i);
 
 		fprintf(out, "%s\n    { \"name\": ", i ? "," : "");
-		opr_write_json(out, function->name);
-		if (function->image[0]) {
+		opr_write_json(out, opr_call_bare_name(function));
+		if (function->kind == OPR_CALL_RUNTIME) {
+			fputs(", \"file\": ", out);
+			opr_write_json(out, function->place.source ?: function->image);
+			if (function->place.line)
+				fprintf(out, ", \"line\": %u", function->place.line);
+		} else if (function->image[0]) {
 			fputs(", \"file\": ", out);
 			opr_write_json(out, function->image);
 		}

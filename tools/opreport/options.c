@@ -293,6 +293,36 @@ static int check_explain(const struct opr_options *options)
 	return 0;
 }
 
+/* Functions of runtimes, and the native frames around them. */
+static int check_runtimes(const struct opr_options *options)
+{
+	const struct opr_query *query = &options->query;
+	const struct {
+		bool wrong;
+		const char *message;
+	} rules[] = {
+		{ options->runtimes && (!query->symbols || query->stacks || options->waits),
+		  "--runtime goes together with --symbols: opreport -l --runtime" },
+		{ options->runtimes && (query->details || query->callgraph || query->memory || query->by || query->lines ||
+					query->accumulated || query->show_address || query->images || options->html ||
+					query->inlined || options->sort.nr_words || query->include_symbols.nr_words ||
+					query->exclude_symbols.nr_words),
+		  "--runtime goes together with options that select, --top and --threshold" },
+		{ options->runtimes && options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON &&
+			  options->format != OPR_FORMAT_CSV,
+		  "--runtime is written as text, --format=csv or --format=json" },
+		{ options->runtimes && (options->diff || options->top_changes), "--runtime is of one profile" },
+		{ query->native != OPR_NATIVE_FOLD && !query->stacks, "--native is meaningless without --stacks and --html" },
+		{ query->native == OPR_NATIVE_ONLY && options->format == OPR_FORMAT_PERF,
+		  "--format=perf has addresses, which functions of runtimes do not have: leave out --native=only" },
+	};
+
+	for (size_t i = 0; i < op_array_size(rules); i++)
+		if (rules[i].wrong)
+			return opr_error(-EINVAL, "%s", rules[i].message);
+	return 0;
+}
+
 static int check(const struct opr_options *options)
 {
 	const struct opr_query *query = &options->query;
@@ -336,7 +366,6 @@ static int check(const struct opr_options *options)
 		  "--format=bolt goes together with options that select samples only" },
 		{ query->view != OPR_VIEW_CPU && options->format == OPR_FORMAT_PERF,
 		  "--format=perf has samples, and waits are times: --format=pprof has them" },
-		{ query->native != OPR_NATIVE_FOLD && !query->stacks, "--native is meaningless without --stacks and --html" },
 		{ query->show_idle && query->view == OPR_VIEW_CPU && !options->waits && !options->html,
 		  "--idle is meaningless without --stacks=wait, --stacks=wall, --waits and --html" },
 		{ options->waits && (!query->symbols || query->stacks),
@@ -349,17 +378,6 @@ static int check(const struct opr_options *options)
 			  options->format != OPR_FORMAT_CSV,
 		  "--waits is written as text, --format=csv or --format=json" },
 		{ options->waits && (options->diff || options->top_changes), "--waits is of one profile" },
-		{ options->runtimes && (!query->symbols || query->stacks || options->waits),
-		  "--runtime goes together with --symbols: opreport -l --runtime" },
-		{ options->runtimes && (query->details || query->callgraph || query->memory || query->by || query->lines ||
-					query->accumulated || query->show_address || query->images || options->html ||
-					query->inlined || options->sort.nr_words || query->include_symbols.nr_words ||
-					query->exclude_symbols.nr_words),
-		  "--runtime goes together with options that select, --top and --threshold" },
-		{ options->runtimes && options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON &&
-			  options->format != OPR_FORMAT_CSV,
-		  "--runtime is written as text, --format=csv or --format=json" },
-		{ options->runtimes && (options->diff || options->top_changes), "--runtime is of one profile" },
 		{ query->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ query->images && query->by, "--images and --by do not go together" },
@@ -481,6 +499,8 @@ static void finish_query(struct opr_options *options)
 	query->sessions_only = query->stacks || options->waits || options->runtimes;
 	if (options->waits)
 		query->view = OPR_VIEW_WAIT;
+	if (options->format == OPR_FORMAT_PERF) /* it has addresses only, so all of them */
+		query->native = OPR_NATIVE_SHOW;
 	query->naming.fetch_lines = query->lines || query->inlined;
 	/* A caller below the threshold stands beside a callee above it. */
 	query->naming.fetch_percent = query->callgraph || query->stacks ? 0 : query->threshold;
@@ -526,6 +546,8 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 		err = check_over_time(options);
 	if (!err)
 		err = check_explain(options);
+	if (!err)
+		err = check_runtimes(options);
 	if (!err)
 		err = check(options);
 	if (!err)

@@ -74,6 +74,12 @@ struct opr_call_function {
 	size_t index; /* of those of the tree, in the order of their making */
 };
 
+/* The name without file and line: "handler". */
+static inline const char *opr_call_bare_name(const struct opr_call_function *function)
+{
+	return function->place.function && *function->place.function ? function->place.function : function->name;
+}
+
 struct opr_call_node {
 	struct op_hlink link;
 	struct opr_call_node *parent; /* NULL: the root */

@@ -153,6 +153,7 @@ int opr_inclusive_count(struct opr_callgraph *graph, struct opr_symbol_report *r
 
 	/* Names alone do not tell functions apart, so each address is a node, with its place. */
 	of_stacks.places = of_stacks.optional = 1;
+	of_stacks.native = OPR_NATIVE_SHOW;
 	of_stacks.lines = of_stacks.naming.fetch_lines = 0;
 	err = opr_stacks_read(&tree, &sums, selection, &of_stacks, NULL);
 	if (!err && sums.nr_samples)
