@@ -18,7 +18,7 @@ from sample_files import put_image, write_ledger  # noqa: E402
 TOOLS = os.path.abspath(os.environ.get("OPD_BINDIR", "bin"))
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold", "_start")
-EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE = range(1, 11)
+EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE, RUNTIME = range(1, 12)
 CUT = 1
 PROG, OTHER = 1, 2  # cookies
 
@@ -37,7 +37,7 @@ class Store:
         return self.index[key]
 
     def text(self, text):
-        node, data = 0, text.encode()
+        node, data = 0, text if isinstance(text, bytes) else text.encode()
         for at in range(0, len(data), 16):
             node = self.child(node, TEXT, *struct.unpack("<QQ", data[at:at + 16].ljust(16, b"\0")))
         return node

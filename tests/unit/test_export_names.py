@@ -208,6 +208,8 @@ class EveryOutput(StackCase):
         for place, name in zip(self.places, HOSTILE):
             self.store.add(self.frames("_start", place), 1, comm=name.decode("latin-1")[:7],
                            cgroup="/" + name.decode("utf-8", "replace"))
+            runtime = self.store.text(b"\x1f".join([b"python", b"/srv/" + name + b"/" + name, name, b"7"]))
+            self.store.add([*self.frames("_start", place)[:1], (stack_session.RUNTIME, 1, 9 << 32 | runtime)], 1)
         self.store.write(os.path.join(self.session, "stacks"))
 
     def run_tool(self, tool, *options):
@@ -241,7 +243,7 @@ class EveryOutput(StackCase):
         names = [escaped(name) for name in HOSTILE]
         for form in forms:
             for options in ([], ["-l"], ["-d"], ["-c"], ["-g", "-f"], ["--stacks"], ["--stacks", "--by=comm"],
-                            ["--stacks", "--by=cgroup"]):
+                            ["--stacks", "--by=cgroup"], ["--stacks", "--native=only"], ["-l", "--runtime"]):
                 out, err = self.run_tool("opreport", "--format=" + form, "--output-file=out", *options)
                 self.check(err, [form, options])
                 if not os.path.exists(os.path.join(self.dir, "out")):
@@ -253,7 +255,7 @@ class EveryOutput(StackCase):
                 if out.startswith(b"\x1f\x8b"):
                     out = gzip.decompress(out)
                 is_json = out.startswith(b"{")
-                wanted = names if options == ["-l"] and form not in ("perf", "bolt") else []
+                wanted = names if options in (["-l"], ["-l", "--runtime"]) and form not in ("perf", "bolt") else []
                 self.check(out, [form, options], *([] if is_json else wanted), is_text=form not in ("pprof", "perf"))
                 if is_json:
                     self.check("\n".join(self.texts(json.loads(out.decode()))).encode(), [form, options], *wanted)

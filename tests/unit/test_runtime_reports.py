@@ -20,10 +20,10 @@ import unittest
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
+import page_data  # noqa: E402
 from test_export_pprof import fields, varints  # noqa: E402
-from stack_session import CUT, FRAME, KERNEL, OTHER, PROG, StackCase  # noqa: E402
+from stack_session import CUT, FRAME, KERNEL, OTHER, PROG, RUNTIME, StackCase  # noqa: E402
 
-RUNTIME = 11
 # the program is an interpreter, and the other image a library of C that calls and is called
 NAMES = ("long_add", "eval", "import_site", "main", "_start")
 LIBRARY = (FRAME, OTHER, 64)
@@ -283,6 +283,47 @@ class Exports(RuntimeCase):
         self.fill()
         rows = [line.split() for line in self.report("-c").splitlines()]
         self.assertIn("long_add", [row[-1] for row in rows if row])
+
+
+class Pages(RuntimeCase):
+    """opreport --html"""
+
+    def page(self, *options):
+        path = os.path.join(self.dir, "page.html")
+        self.report("--html=" + path, *options)
+        with open(path, encoding="utf-8") as stream:
+            return page_data.Page(stream.read())
+
+    def folded_of(self, page):
+        found = collections.Counter()
+        for path, _, count in page.counts:
+            found[";".join(["prog", *(page.name(number - 1) for number in path)])] += count
+        return {path: count for path, count in found.items() if count}
+
+    def test_functions(self):
+        self.fill()
+        page = self.page()
+        plain = {path.replace("_[k]", ""): count for path, count in FOLDED.items()}
+        self.assertEqual(self.folded_of(page), plain)
+        found = {page.string(name): (kind, page.string(image), page.string(source)) for kind, name, image, source in page.functions}
+        self.assertEqual(found["handler (app.py:41)"], (9, "python", "/srv/app/app.py:41"))
+        self.assertEqual(found["Sum.add (sums.py:7)"], (9, "python", "/srv/app/lib/sums.py:7"))
+        only = self.folded_of(self.page("--native=only"))
+        self.assertEqual((sum(only.values()), len(only)), (100, 3))
+        self.assertIn("prog;_start;main;eval;<module> (app.py:1);handler (app.py:41);Sum.add (sums.py:7)",
+                      self.folded_of(self.page("--native=show")))
+
+    def test_difference(self):
+        """After a change a function begins at another line, and is the same function."""
+        self.store.add([self.native("eval", 0), self.runtime(HANDLER)], 10)
+        self.store.write(os.path.join(self.session, "stacks"))
+        shutil.copytree(self.session, os.path.join(self.dir, "samples", "before"))
+        self.store.__init__()
+        self.store.add([self.native("eval", 0), self.runtime(("python", "/srv/v2/app.py", "handler", 44))], 30)
+        page = self.page("{", "session:before", "}", "{", "session:current", "}")
+        self.assertEqual([(page.string(name), page.string(source)) for _, name, _, source in page.functions],
+                         [("handler (app.py)", "/srv/v2/app.py:44")])
+        self.assertEqual((page.samples(0), page.samples(1)), (10, 30))
 
 
 if __name__ == "__main__":

@@ -113,6 +113,17 @@ static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_ke
 
 /* ---- nodes ---- */
 
+/* The name of a function of a runtime has its line, which changes. NULL: no memory. */
+static char *name_of_both(const struct opr_call_function *function)
+{
+	const char *source = function->place.source;
+	char *name = NULL;
+
+	if (function->kind != OPR_CALL_RUNTIME || !source)
+		return strdup(function->name);
+	return asprintf(&name, "%s (%s)", opr_call_bare_name(function), opr_base_name(source)) < 0 ? NULL : name;
+}
+
 /*
  * After a change a function may begin at another line, in another directory, and its image may have
  * another build-id or inode in its name: it is the same one.
@@ -122,10 +133,12 @@ static const struct opr_call_function *copy_function(struct opr_page *page, cons
 	const char *source = function->place.source;
 	const struct opr_call_place place = { .source = source ? opr_base_name(source) : NULL };
 	char *image = page->nr_sides == 2 ? opr_identity_path(function->image) : strdup(function->image);
+	char *name = page->nr_sides == 2 ? name_of_both(function) : strdup(function->name);
 	const struct opr_call_function *copy =
-		image ? opr_call_function_at(&page->tree, function->kind, function->name, image, &place) : NULL;
+		image && name ? opr_call_function_at(&page->tree, function->kind, name, image, &place) : NULL;
 
 	free(image);
+	free(name);
 	if (!copy || !op_grow(&page->places, &page->places_capacity, copy->index + 1))
 		return NULL;
 	page->places[copy->index] = &function->place;

@@ -282,11 +282,17 @@ static size_t number_source(struct packing *packing, const struct opr_call_place
 	return number;
 }
 
+/* The number of the kind on the page, which has kinds of its own from 6 on. */
+static int kind_of(const struct opr_call_function *function)
+{
+	return function->kind == OPR_CALL_RUNTIME ? 9 : (int)function->kind;
+}
+
 static size_t number_function(struct packing *packing, const struct opr_call_function *function)
 {
 	if (!packing->numbers[function->index]) {
 		packing->numbers[function->index] = ++packing->nr_functions;
-		op_text_printf(&packing->functions, "%s%d,%zu,%zu,%zu", packing->nr_functions > 1 ? "," : "", (int)function->kind,
+		op_text_printf(&packing->functions, "%s%d,%zu,%zu,%zu", packing->nr_functions > 1 ? "," : "", kind_of(function),
 			       number_string(&packing->strings, function->name),
 			       number_string(&packing->strings, function->image),
 			       number_source(packing, packing->page->places[function->index]));

@@ -42,7 +42,8 @@ const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY =
 const KINDS = [
   ['application, group', 225, 50, 87, 34], ['callers are missing', 0, 0, 72, 40], ['program', 26, 88, 68, 60],
   ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 275, 24, 84, 38],
-  ['library', 54, 82, 66, 56], ['JIT code', 158, 45, 62, 58], ['state of the thread', 90, 22, 80, 33]];
+  ['library', 54, 82, 66, 56], ['JIT code', 158, 45, 62, 58], ['state of the thread', 90, 22, 80, 33],
+  ['Python and its like', 112, 46, 66, 56]];
 // Why callers are missing, and what helps; what states mean.
 const MEANINGS = Object.fromEntries([...D.ends, ...D.states].map(([name, ...words]) => [name, words]));
 const why = end => MEANINGS[end]?.[0] ? ': ' + MEANINGS[end][0] : '';
