@@ -20,6 +20,7 @@ static const uint16_t parents[OP_NR_STACK_KINDS] = {
 	[OP_STACK_TEXT] = OF(ROOT) | OF(TEXT),
 	[OP_STACK_STATE] = OF(THREAD) | OF(END),
 	[OP_STACK_RUNTIME_FRAME] = OF_FRAMES,
+	[OP_STACK_WAKER] = OF(STATE) | OF(FRAME) | OF(KERNEL_FRAME) | OF(RUNTIME_FRAME),
 };
 
 bool op_stacks_is_header(const struct op_stacks_header *header)
@@ -49,6 +50,7 @@ bool op_stack_is_sound(const struct op_stack_node *nodes, uint32_t index)
 	case OP_STACK_EVENT:
 		return is_text(nodes, index, value);
 	case OP_STACK_CGROUP:
+	case OP_STACK_WAKER:
 		return !value || is_text(nodes, index, value);
 	case OP_STACK_END:
 		return value && value < OP_STACK_NR_ENDS;

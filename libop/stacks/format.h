@@ -55,6 +55,11 @@ enum op_stack_kind {
 	 * 0: not known. image: the file with the code of the runtime
 	 */
 	OP_STACK_RUNTIME_FRAME,
+	/*
+	 * below the last frame of a wait: who ended it. value: the node where the name of the
+	 * thread ends; 0: an interrupt did. image: of its program; 0: unknown
+	 */
+	OP_STACK_WAKER,
 	OP_NR_STACK_KINDS,
 };
 
@@ -87,7 +92,8 @@ static inline bool op_stack_is_frame(const struct op_stack_node *node)
 /* Whether the node names an image by its dcookie. */
 static inline bool op_stack_has_image(const struct op_stack_node *node)
 {
-	return node->image && (node->kind == OP_STACK_APP || op_stack_is_frame(node));
+	return node->image &&
+	       (node->kind == OP_STACK_APP || op_stack_is_frame(node) || node->kind == OP_STACK_WAKER);
 }
 
 /* Whether it is a header of this version, with a possible number of nodes. */

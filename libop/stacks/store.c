@@ -241,7 +241,7 @@ static int step_image(struct op_stacks *stacks, uint32_t *node, enum op_stack_ki
 	if (stacks->count_image) {
 		uint64_t filed = stacks->count_image(stacks->arg, image);
 
-		value = filed == image || kind == OP_STACK_RUNTIME_FRAME ? value : 0;
+		value = filed == image || kind == OP_STACK_RUNTIME_FRAME || kind == OP_STACK_WAKER ? value : 0;
 		image = filed;
 	}
 	return step(stacks, node, kind, value, image);
@@ -321,6 +321,14 @@ static int step_runtime(struct op_stacks *stacks, uint32_t *node, const struct o
 	return err ? err : step_image(stacks, node, OP_STACK_RUNTIME_FRAME, frame->value << 32 | text, frame->image);
 }
 
+static int step_waker(struct op_stacks *stacks, uint32_t *node, const struct op_stack_path *path)
+{
+	uint32_t text = 0;
+	int err = step_text(stacks, path->waker, &text);
+
+	return err ? err : step_image(stacks, node, OP_STACK_WAKER, text, path->waker_app);
+}
+
 static void add_u64(uint64_t *number, uint64_t amount)
 {
 	op_store_relaxed(number, htole64(le64toh(*number) + amount));
@@ -358,6 +366,9 @@ int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, co
 			key.value = path->leaf_start;
 		err = step_image(stacks, &node, kind, key.value, key.image);
 	}
+	/* what is left of the room is for stacks */
+	if (!err && path->waker && stacks->nr_nodes <= stacks->nr_max / 2)
+		err = step_waker(stacks, &node, path);
 	if (op_unlikely(err == -EIO))
 		return err;
 	add_u64(&stacks->nodes[node].count, amount);

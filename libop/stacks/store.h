@@ -40,6 +40,8 @@ struct op_stack_path {
 	/* enum op_wait_state (libop/session/wait_states.h); 0: no wait. The amount is in us then */
 	uint32_t state;
 	bool goes_on; /* of a wait that was added before: this is no new record */
+	const char *waker; /* the thread that ended it; "": an interrupt did; NULL: unknown */
+	uint64_t waker_app; /* dcookie of its program; 0: unknown */
 	/* where the function of the last frame starts; 0: unknown. See op_stacks_add */
 	uint64_t leaf_start;
 };

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -207,11 +209,28 @@ int opd_count_stack(struct opd_count *count, const struct op_stack_path *path, c
 	return 0;
 }
 
+#define OPD_WAKER_BYTES 64u
+
+/* Threads that are separated have their numbers, as opreport --by=thread shows them. */
+static const char *name_waker(const struct opd_count *count, const struct opd_waker *waker, char name[OPD_WAKER_BYTES])
+{
+	const char *comm = waker->name[0] ? waker->name : "(no name)";
+
+	if (waker->is_interrupt)
+		return "";
+	if (count->separate_thread)
+		snprintf(name, OPD_WAKER_BYTES, "tid:%" PRIu32 " tgid:%" PRIu32 " %s", waker->tid, waker->pid, comm);
+	else
+		snprintf(name, OPD_WAKER_BYTES, "%s", comm);
+	return name;
+}
+
 void opd_stack_file_take(void *host, struct opd_stack *stack)
 {
 	struct op_stack_frame frames[OPD_STACK_ALL_MAX];
 	struct opd_count *count = host;
 	const struct op_sample *sample = stack->sample;
+	char waker[OPD_WAKER_BYTES];
 	const struct op_stack_path path = {
 		.event = stack->event,
 		.app = stack->app_cookie,
@@ -223,6 +242,8 @@ void opd_stack_file_take(void *host, struct opd_stack *stack)
 		.end = stack->end,
 		.state = stack->state,
 		.goes_on = stack->goes_on,
+		.waker = stack->waker ? name_waker(count, stack->waker, waker) : NULL,
+		.waker_app = stack->waker_app,
 		.leaf_start = stack->leaf_start,
 	};
 

@@ -86,6 +86,23 @@ void opd_stack_lose(const struct opd_pipeline *pipeline, const struct opd_stack_
 	account->lost[err == -EBADMSG ? OP_LOSS_undecodable : OP_LOSS_no_memory] += taken->weight;
 }
 
+/* The program of a thread that woke another one. */
+static uint64_t program_of_waker(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
+{
+	const struct op_sample sample = { .pid = taken->waker.pid,
+					  .tid = taken->waker.tid,
+					  .time_ns = taken->sample.time_ns,
+					  .ip = pipeline->resolver.kernel.text_start,
+					  .mode = OP_CPUMODE_KERNEL };
+	struct opd_resolved resolved;
+
+	if (taken->waker.is_interrupt)
+		return OP_DCOOKIE_NONE;
+	if (taken->waker.pid == taken->sample.pid)
+		return of->app_cookie;
+	return opd_resolve_caller(&pipeline->resolver, &sample, &resolved) ? OP_DCOOKIE_NONE : resolved.app_cookie;
+}
+
 void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of,
 		    struct opd_stack *stack)
 {
@@ -103,6 +120,8 @@ void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample
 	stack->weight = taken->weight;
 	stack->state = taken->state;
 	stack->goes_on = taken->goes_on;
+	stack->waker = taken->waker.is_known || taken->waker.is_interrupt ? &taken->waker : NULL;
+	stack->waker_app = stack->waker ? program_of_waker(pipeline, taken, of) : OP_DCOOKIE_NONE;
 	stack->app_cookie = of->app_cookie;
 	stack->comm = comm_of(pipeline, &taken->sample);
 	stack->cgroup = cgroup_of(pipeline, taken);

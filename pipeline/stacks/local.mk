@@ -13,5 +13,6 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/stacks/tabler.c pipeline/stacks/tabler.h \
 	pipeline/stacks/tables.c pipeline/stacks/tables.h \
 	pipeline/stacks/vdso.c pipeline/stacks/vdso.h \
+	pipeline/stacks/waker.h \
 	pipeline/stacks/walk.c pipeline/stacks/walk.h
 EXTRA_DIST += pipeline/stacks/README.md

@@ -17,6 +17,7 @@
 #include "pipeline/capture/cpu_rings.h"
 #include "pipeline/runtimes/interpreters.h"
 #include "pipeline/stacks/tables.h"
+#include "pipeline/stacks/waker.h"
 
 #define OPD_STACK_QUEUE_BYTES   (16u << 20) /* of records */
 #define OPD_STACK_QUEUE_ENTRIES (1u << 15)
@@ -30,6 +31,7 @@ struct opd_stack_sample {
 	uint64_t weight; /* of its stack, in the unit of the event */
 	enum op_wait_state state; /* of a wait */
 	bool goes_on; /* as in struct opd_stack */
+	struct opd_waker waker;
 	uint32_t stack_distance; /* from its stack pointer to the top of the stack; 0: unknown */
 	/*
 	 * The functions of a runtime that its thread ran; NULL: none is known. The queue has a copy

@@ -12,6 +12,7 @@
 #include "libop/session/stack_ends.h"
 #include "libop/session/wait_states.h"
 #include "pipeline/resolve/resolver.h"
+#include "pipeline/stacks/waker.h"
 #include "pipeline/stacks/walk.h"
 
 #define OPD_STACK_KERNEL_MAX 256u /* frames of the kernel */
@@ -31,6 +32,8 @@ struct opd_stack {
 	enum op_stack_end end;
 	enum op_wait_state state; /* of a wait; its weight is in microseconds */
 	bool goes_on; /* a wait that was taken before: more of its time, and no new record */
+	const struct opd_waker *waker; /* of a wait; NULL: unknown */
+	uint64_t waker_app;  /* its application; OP_DCOOKIE_NONE: unknown, or the kernel's */
 	uint64_t weight;     /* in the unit of its event: 1 where it counts samples */
 	uint32_t event;      /* its index */
 	uint64_t app_cookie; /* of the application; OP_DCOOKIE_NONE: the kernel's */

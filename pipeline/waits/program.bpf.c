@@ -47,7 +47,7 @@ char license_name[] SEC("license") = "GPL";
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, ip, sp;
+	unsigned long r15, r14, r13, r12, bp, bx, orig_ax, ip, sp;
 };
 #else
 struct user_pt_regs {
@@ -135,6 +135,7 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct mm_struct *mm;
 	struct thread_struct thread;
+	void *stack;
 	unsigned int in_iowait : 1;
 	unsigned int frozen : 1;
 };
@@ -163,7 +164,9 @@ struct thread {
 	__u64 from_ns;	/* opd was told of the wait up to here; 0: it is over */
 	__u64 woken_ns; /* 0: it is not */
 	__u32 state;
-	__u32 waker;
+	__u32 waker, waker_pid, by_interrupt;
+	char waker_name[16];
+	__u64 context; /* an address on the stack of the kernel, as a number */
 	__u32 epoch; /* it is known since */
 	__u32 owes;
 	struct share shares[OPD_WAIT_STATES];
@@ -471,7 +474,7 @@ static __always_inline void leave(struct opd_wait_cpu *cpu, struct task_struct *
 		return;
 	thread->state = state_of(task, kernel_state, is_preempted);
 	thread->woken_ns = 0;
-	thread->waker = 0;
+	thread->waker = thread->by_interrupt = 0;
 	thread->epoch = epoch;
 	thread->begin_ns = now_ns;
 	thread->from_ns = now_ns;
@@ -545,6 +548,9 @@ static __always_inline void enter(struct opd_wait_cpu *cpu, const struct opd_wai
 	record->state[1] = OPD_WAIT_RUNNABLE;
 	record->begin_ns = thread->begin_ns;
 	record->waker = thread->waker;
+	record->waker_pid = thread->waker_pid;
+	record->by_interrupt = thread->by_interrupt;
+	__builtin_memcpy(record->waker_name, thread->waker_name, sizeof(record->waker_name));
 	if (!record->weight_ns[0] && !record->weight_ns[1] && !record->is_long) {
 		cpu->skipped++;
 	} else if (!take_grant(cpu, wanted)) {
@@ -623,6 +629,41 @@ int BPF_PROG(on_kick)
 	return 0;
 }
 
+/*
+ * Whether an interrupt runs, which has nothing to do with the thread that it came upon. Interrupts
+ * have a stack of their own; on x86 not those that come upon user space, whose registers say so.
+ * The context lies on the stack that is in use. Programs may not compute with its address, but
+ * store it.
+ */
+static __always_inline bool is_interrupt(struct thread *thread, void *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *top = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 place;
+
+	*(void *volatile *)&thread->context = context;
+	place = *(volatile __u64 *)&thread->context;
+	if (!task->pid || place < (__u64)BPF_CORE_READ(task, stack) || place > (__u64)top)
+		return true;
+#if defined(__TARGET_ARCH_x86)
+	return (long)BPF_CORE_READ(top, orig_ax) == -1;
+#else
+	return false;
+#endif
+}
+
+static __always_inline void note_waker(struct thread *thread, void *context)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+
+	thread->by_interrupt = is_interrupt(thread, context);
+	if (thread->by_interrupt)
+		return;
+	thread->waker = (__u32)pid_tgid;
+	thread->waker_pid = (__u32)(pid_tgid >> 32);
+	bpf_get_current_comm(thread->waker_name, sizeof(thread->waker_name));
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
@@ -634,7 +675,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!thread || !thread->from_ns || thread->woken_ns)
 		return 0;
 	thread->woken_ns = bpf_ktime_get_ns();
-	thread->waker = (__u32)bpf_get_current_pid_tgid();
+	note_waker(thread, ctx);
 	return 0;
 }
 

@@ -59,6 +59,9 @@ struct opd_wait_record {
 	__u32 state[OPD_WAIT_PARTS];
 	__u32 waker;   /* the thread that ended the wait; 0: unknown */
 	__u32 is_long; /* opd was told of the wait while it lasted */
+	__u32 waker_pid;     /* its process */
+	__u32 by_interrupt;  /* no thread did: a timer, a device, the network */
+	char waker_name[16]; /* of the thread; it ends with a NUL */
 };
 
 struct opd_wait_cpu {

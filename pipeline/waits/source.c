@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
+#include "libop/base/htable.h"
 #include "libop/base/log.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
@@ -35,6 +36,8 @@
 enum { SCHEDULE_INNER, SCHEDULE, NR_FUNCTIONS };
 static const char *const function_names[NR_FUNCTIONS] = { "__schedule", "schedule" };
 
+#define NR_NAMES 1024u /* of wakers in a session: names are made by anybody */
+
 struct opd_waits {
 	struct opd_pipeline *pipeline;
 	struct opd_wait_program *program;
@@ -50,6 +53,8 @@ struct opd_waits {
 	uint64_t tell_ns;
 	uint64_t nr_records;
 	uint64_t told_ns[OP_NR_WAIT_STATES]; /* of waits that the iterator told */
+	uint64_t names[2 * NR_NAMES]; /* hashes of the names of wakers in the session; 0: free */
+	size_t nr_names;
 };
 
 /* ---- the kernel's part of a stack ---- */
@@ -165,6 +170,37 @@ static bool begin_sample(const struct opd_waits *waits, struct opd_stack_sample 
 	return true;
 }
 
+/* Whether a session has room for the name of a waker, or has it already. */
+static bool has_room_for_name(struct opd_waits *waits, const char *name)
+{
+	uint64_t hash = op_hash_bytes(1, name, strlen(name)) | 1u;
+	size_t slot = (size_t)(hash >> 1) % op_array_size(waits->names);
+
+	while (waits->names[slot] && waits->names[slot] != hash)
+		slot = (slot + 1) % op_array_size(waits->names);
+	if (waits->names[slot])
+		return true;
+	if (waits->nr_names == NR_NAMES)
+		return false;
+	waits->names[slot] = hash;
+	waits->nr_names++;
+	return true;
+}
+
+static struct opd_waker waker_of(struct opd_waits *waits, const struct opd_wait_record *wait)
+{
+	struct opd_waker waker = {
+		.is_known = wait->waker, .is_interrupt = wait->by_interrupt, .pid = wait->waker_pid, .tid = wait->waker
+	};
+
+	if (!waker.is_known)
+		return waker;
+	memcpy(waker.name, wait->waker_name, sizeof(waker.name) - 1);
+	if (!has_room_for_name(waits, waker.name))
+		snprintf(waker.name, sizeof(waker.name), "(other)");
+	return waker;
+}
+
 static void take(void *host, const struct opd_record *record)
 {
 	struct opd_waits *waits = host;
@@ -190,9 +226,11 @@ static void take(void *host, const struct opd_record *record)
 		waits->told_ns[wait.state[0] % OP_NR_WAIT_STATES] += told_ns;
 		wait.weight_ns[0] += told_ns;
 	}
+	taken.waker = waker_of(waits, &wait);
 	for (size_t i = 0; i < OPD_WAIT_PARTS; i++) {
 		book(waits, &taken, wait.state[i], wait.weight_ns[i]);
 		taken.goes_on = false;
+		taken.waker = (struct opd_waker){ 0 }; /* then it waits for a CPU */
 	}
 }
 
@@ -378,6 +416,8 @@ static void begin_session(void *host, bool is_reset OP_UNUSED)
 	struct opd_waits *waits = host;
 
 	opd_open_waits_begin_session(waits->open);
+	memset(waits->names, 0, sizeof(waits->names));
+	waits->nr_names = 0;
 }
 
 /* ---- opening ---- */

@@ -16,10 +16,11 @@ import sys
 
 HEADER = struct.Struct("<8sIIQI4sQ24s")
 NODE = struct.Struct("<IHHQQQ")
-ROOT, EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE, RUNTIME = range(12)
+ROOT, EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE, RUNTIME, WAKER = range(13)
 ABOVE = {THREAD, END, STATE, FRAME, KERNEL, RUNTIME}
 BELOW = {EVENT: {ROOT}, APP: {EVENT}, COMM: {APP}, CGROUP: {COMM}, THREAD: {CGROUP}, END: {THREAD},
-         FRAME: ABOVE, KERNEL: ABOVE, RUNTIME: ABOVE, TEXT: {ROOT, TEXT}, STATE: {THREAD, END}}
+         FRAME: ABOVE, KERNEL: ABOVE, RUNTIME: ABOVE, TEXT: {ROOT, TEXT}, STATE: {THREAD, END},
+         WAKER: {STATE, FRAME, KERNEL, RUNTIME}}
 ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room", "guessed")
 STATES = (None, "blocked", "disk", "uninterruptible", "runnable", "preempted", "frozen")
 
@@ -63,7 +64,7 @@ class Stacks:
         require(node.parent < number, where + "its parent %d comes later" % node.parent)
         require(self.nodes[node.parent].kind in BELOW[node.kind], where + "kind %d below %d" % (
             node.kind, self.nodes[node.parent].kind))
-        if node.kind == EVENT or (node.kind == CGROUP and node.value):
+        if node.kind == EVENT or (node.kind in (CGROUP, WAKER) and node.value):
             require(node.value < number and self.nodes[node.value].kind == TEXT, where + "no text")
         if node.kind == RUNTIME:
             text = node.value & 0xffffffff
@@ -104,6 +105,8 @@ class Stacks:
             return "%s(%s):%d@%d" % (words[2], ":".join((words[0], words[1], words[3])), node.value >> 32, node.image)
         if node.kind == STATE:
             return "[%s]" % STATES[node.value]
+        if node.kind == WAKER:
+            return "woken by %s@%d" % (self.text(node.value) if node.value else "-", node.image)
         return "%d+0x%x%s" % (node.image, node.value, "k" if node.kind == KERNEL else "")
 
     def records(self):

@@ -8,6 +8,7 @@ Switches add up: idle + kernel + emitted + skipped + lost. A kill -9 leaves a se
 Without the program in the kernel opd profiles as before, and says why there are no waits.
 """
 import collections
+import json
 import math
 import os
 import re
@@ -205,6 +206,24 @@ def test_frozen(box):
     program.kill()
 
 
+def test_wakers(box):
+    """Who ended the waits of a lock: the thread that had it. Sleeps are ended by an interrupt."""
+    use_waits(box)
+    settle(box)
+    box.good(program_of(box, "locked"), "held", "2", "6")
+    dump(box)
+    rows = json.loads(box.opreport("--wakers", "--idle=show", "--format=json", program_of(box, "locked")))["waits"]["symbols"]
+    shares = {}
+    for row in rows:
+        for waker in row["wakers"]:
+            shares.setdefault(row["symbol"], {})[waker["thread"]] = waker["us"]
+            require(waker["image"].endswith("locked") == (waker["thread"] != "(interrupt)"), "the program: %s" % waker)
+    lock, sleep = shares["await_lock"], shares["keep_or_wait"]
+    require(lock.get("keeper", 0) > 0.9 * sum(lock.values()) > 3 * US, "the lock: %s" % shares)
+    require(sleep.get("(interrupt)", 0) > 0.9 * sum(sleep.values()), "sleeps: %s" % shares)
+    box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session)
+
+
 def test_kill(box):
     use_waits(box)
     run(box, program_of(box, "sleepy"), "sleep", "2", "2")
@@ -251,7 +270,7 @@ def test_without(box):
 
 def test(box):
     for case in (test_without, test_sleeps, test_states, test_waits_before_opd, test_frozen, test_save,
-                 test_kill):
+                 test_wakers, test_kill):
         case(box)
         box.shutdown()
         box.opcontrol("--reset")

@@ -9,11 +9,13 @@
  *   spin    busy threads
  *   poll    one epoll_wait in each thread, for all of the time
  *   disk    O_DIRECT reads of FILE
+ *   held    two threads: "keeper" has a lock nearly always, and "client" waits for it
  *
  * Each mode prints one line: microseconds of waiting of all threads, in long_sleep, in short_sleep.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,11 +128,34 @@ static void read_blocks(void)
 	close(fd);
 }
 
+__attribute__((noinline)) static void await_lock(void)
+{
+	pthread_mutex_lock(&contended);
+	__asm__ volatile("");
+}
+
+/* The first thread keeps the lock, the other one waits for it. */
+static void keep_or_wait(void)
+{
+	static int nr;
+	bool keeps = !__atomic_fetch_add(&nr, 1, __ATOMIC_SEQ_CST);
+
+	pthread_setname_np(pthread_self(), keeps ? "keeper" : "client");
+	while (now_s() < end_s) {
+		await_lock();
+		if (keeps)
+			sleep_s(60000000);
+		pthread_mutex_unlock(&contended);
+		sleep_s(keeps ? 2000000 : 1000000);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
 	{ "sleep", be_sleepy }, { "mutex", lock }, { "spin", spin }, { "poll", await_nothing }, { "disk", read_blocks },
+	{ "held", keep_or_wait },
 };
 
 /* What a thread does not run, it waits. */

@@ -18,7 +18,7 @@ from sample_files import put_image, write_ledger  # noqa: E402
 TOOLS = os.path.abspath(os.environ.get("OPD_BINDIR", "bin"))
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold", "_start")
-EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE, RUNTIME = range(1, 12)
+EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE, RUNTIME, WAKER = range(1, 13)
 CUT = 1
 PROG, OTHER = 1, 2  # cookies
 
@@ -43,8 +43,10 @@ class Store:
         return node
 
     def add(self, frames, count=1, app=PROG, comm="prog", cgroup="", thread=0, end=0, event="STACKS:99:0", cpu=None,
-            state=0, records=1):
-        """With a state it is a wait: `count` is microseconds, of so many records."""
+            state=0, records=1, waker=None):
+        """With a state it is a wait: `count` is microseconds, of so many records. `waker`: name, and cookie of its
+        program; an interrupt has no name.
+        """
         node = self.child(0, EVENT, self.text(event))
         node = self.child(node, APP, 0, app)
         node = self.child(node, COMM, *struct.unpack("<QQ", comm.encode().ljust(16, b"\0")))
@@ -56,6 +58,8 @@ class Store:
             node = self.child(node, STATE, state)
         for kind, image, value in frames:
             node = self.child(node, kind, value, image)
+        if waker:
+            node = self.child(node, WAKER, self.text(waker[0]), waker[1])
         self.nodes[node][4] += count
         self.nodes[node][5] += records if state else 0
 

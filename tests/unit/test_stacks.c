@@ -181,6 +181,54 @@ static void add_wait(struct op_stacks *stacks, enum op_wait_state wait, bool goe
 	assert_int_equal(op_stacks_add(stacks, &path, some_frames, 2, us), 0);
 }
 
+/* A node below the last frame of a wait; where there is little room, the wait ends at the frame. */
+static void test_wakers(void **state)
+{
+	struct op_stack_path path = some_path;
+	struct op_stacks *stacks = open_stacks(*state);
+	uint32_t thread, interrupt, unknown, frame;
+	struct op_stack_tree tree;
+	char *name;
+
+	path.state = OP_WAIT_blocked;
+	path.waker = "keeper of the lock";
+	path.waker_app = 7;
+	assert_int_equal(op_stacks_add(stacks, &path, some_frames, 2, 100), 0);
+	thread = op_stacks_last_node(stacks);
+	assert_int_equal(op_stacks_add(stacks, &path, some_frames, 2, 20), 0);
+	assert_int_equal(op_stacks_last_node(stacks), thread);
+	path.waker = "";
+	path.waker_app = 0;
+	assert_int_equal(op_stacks_add(stacks, &path, some_frames, 2, 3), 0);
+	interrupt = op_stacks_last_node(stacks);
+	path.waker = NULL;
+	assert_int_equal(op_stacks_add(stacks, &path, some_frames, 2, 4000), 0);
+	unknown = op_stacks_last_node(stacks);
+	op_stacks_close(stacks);
+	tree = read_stacks(*state);
+	assert_int_equal(tree.nodes[thread].kind, OP_STACK_WAKER);
+	assert_int_equal(tree.nodes[thread].count, 120);
+	assert_int_equal(tree.nodes[thread].records, 2);
+	assert_int_equal(tree.nodes[thread].image, 7);
+	assert_true(op_stack_has_image(&tree.nodes[thread]) && !op_stack_has_image(&tree.nodes[interrupt]));
+	name = op_stack_text(&tree, tree.nodes[thread].value);
+	assert_string_equal(name, "keeper of the lock");
+	free(name);
+	frame = tree.nodes[thread].parent;
+	assert_int_equal(frame, unknown);
+	assert_int_equal(tree.nodes[interrupt].parent, frame);
+	assert_int_equal(tree.nodes[interrupt].value, 0);
+	assert_int_equal(tree.nodes[frame].count, 4000);
+	/* no other place, and no text that is none */
+	assert_true(op_stack_is_sound(tree.nodes, thread));
+	tree.nodes[thread].value = frame;
+	assert_false(op_stack_is_sound(tree.nodes, thread));
+	tree.nodes[thread].value = 0;
+	tree.nodes[thread].parent = 0;
+	assert_false(op_stack_is_sound(tree.nodes, thread));
+	op_stack_tree_free(&tree);
+}
+
 static void test_waits(void **state)
 {
 	struct op_stacks *stacks = open_stacks(*state);
@@ -705,6 +753,7 @@ int main(int argc, char **argv)
 		box_test(test_same_nodes),
 		box_test(test_many),
 		box_test(test_waits),
+		box_test(test_wakers),
 		box_test(test_waits_without_room),
 		box_test(test_runtime_frames),
 		cmocka_unit_test(test_runtime_names),

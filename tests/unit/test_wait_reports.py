@@ -211,6 +211,44 @@ class Waits(StackCase):
         for option in ("--by=cgroup", "--format=xml", "--callgraph", "--stacks"):
             self.report("-l", "--waits", option, rc=1)
 
+    def fill_wakers(self):
+        """3 s in a lock of which `keeper` and others of its program had most, and waits for work."""
+        way = ("_start", "serve", "lock_cache", "pthread_mutex_lock")
+        for us, records, waker in ((2000000, 8, ("keeper", PROG)), (500000, 2, ("", 0)), (250000, 1, ("a" * 20, OTHER)),
+                                   (250000, 3, None)):
+            self.wait(way, us / 1e6, records=records, waker=waker)
+        self.wait(way, 0.5, RUNNABLE, records=2)
+        self.wait(("_start", "serve", "fsync"), 0.25, DISK, waker=("", 0))
+        self.wait(("_start", "pool", "epoll_wait"), 4, waker=("client", OTHER))
+
+    def test_wakers(self):
+        """Who ended waits; the sums are those of the report without."""
+        self.fill_wakers()
+        rows = json.loads(self.report("--wakers", "--format=json"))["waits"]["symbols"]
+        self.assertEqual([(row["symbol"], row["self"], row["records"]) for row in rows],
+                         [("pthread_mutex_lock", 3500000, 16), ("fsync", 250000, 1)])
+        self.assertEqual(rows[0]["wakers"], [
+            {"thread": "keeper", "image": "prog", "us": 2000000, "records": 8},
+            {"thread": "(interrupt)", "image": "", "us": 500000, "records": 2},
+            {"thread": "a" * 20, "image": "other", "us": 250000, "records": 1}])
+        text = self.report("--wakers")
+        self.assertIn("  3.50 s  45.1613   3.50 s       16  pthread_mutex_lock  (prog)  blocked 85.7 %, runnable 14.3 %\n"
+                      "  2.00 s  25.8065                 8    woken by keeper  (prog)\n"
+                      "  500 ms   6.4516                 2    woken by (interrupt)\n", text)
+        self.assertNotIn("client", text)
+        self.assertIn("woken by client  (other)", self.report("--wakers", "--idle=show"))
+        table = list(csv.DictReader(io.StringIO(self.report("--wakers", "--format=csv"))))
+        self.assertEqual([(row["symbol"], row["waker"], row["waker-image"], row["waker-us"]) for row in table],
+                         [("pthread_mutex_lock", "keeper", "prog", "2000000"), ("fsync", "(interrupt)", "", "250000")])
+        self.assertNotIn("woken", self.report("-l", "--waits"))
+        # the stacks do not have them
+        self.assertEqual(self.folded("--stacks=wait")["prog;[blocked];_start;serve;lock_cache;pthread_mutex_lock"], 3000000)
+        self.assertFalse(any("keeper" in path for path in self.folded("--stacks=wall", "--idle=show")))
+        for i in range(9):
+            self.wait(("_start", "serve", "fsync"), 0.001, DISK, waker=("thread-%d" % i, PROG))
+        self.assertIn("\n%36s    and 5 more\n" % "", self.report("--wakers"))
+        self.report("--wakers", "--stacks", rc=1)
+
     def test_the_c_library_does_not_wait(self):
         """The function that called it does."""
         with open(os.path.join(self.session, "dcookies"), "r+", encoding="ascii") as stream:

@@ -107,6 +107,7 @@ static size_t category_of(const struct thread *thread, size_t frame)
 	case OPR_CALL_GROUP:
 	case OPR_CALL_END:
 	case OPR_CALL_STATE:
+	case OPR_CALL_WAKER:
 	case OPR_CALL_LESS:
 		break;
 	}

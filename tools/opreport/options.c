@@ -191,6 +191,7 @@ static const struct opr_option rows[] = {
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,details,debug,bfd,level1,sfile,stats,xml" },
 	OPR_SPAN_WINDOW(QUERY),
 	{ "waits", 0, FIELD(waits), NULL, "with --symbols: the functions that waited, instead of samples", NULL },
+	{ "wakers", 0, FIELD(wakers), NULL, "the functions that waited, and the threads that woke them", NULL },
 	{ "wide", 0, QUERY(wide), NULL, "text has whole names: nothing is left out of them to fit", NULL },
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
 };
@@ -455,6 +456,8 @@ static void imply(struct opr_options *options)
 		query->symbols = query->show_address = 1;
 	if (options->top_changes && !options->html)
 		query->symbols = 1;
+	if (options->wakers)
+		options->waits = query->symbols = 1;
 	if (options->format >= OPR_FORMAT_FOLDED || options->html)
 		query->stacks = 1;
 	if (options->format == OPR_FORMAT_BOLT)

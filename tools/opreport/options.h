@@ -49,6 +49,7 @@ struct opr_options {
 	struct opr_debuginfod_time debuginfod_time;
 	enum opr_format format; /* OPR_FORMAT_XML also for --xml */
 	int waits;              /* functions that waited, with --symbols: 0 or 1 */
+	int wakers;             /* and who woke them: 0 or 1 */
 	int runtimes;           /* functions of runtimes, with --symbols: 0 or 1 */
 	enum op_runtime runtime; /* of this one only; OP_RUNTIME_none: of all */
 	int explain;            /* one page instead of a report: 0 or 1 */

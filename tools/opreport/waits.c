@@ -31,7 +31,7 @@ int opr_waits_report(struct opr_run *run, const struct opr_options *options)
 	if (!err)
 		err = opr_output_open(&output, options->output_file, options->no_pager, options->colour);
 	if (!err) {
-		opr_wait_list_write(&list, &report, query, form, output.out);
+		opr_wait_list_write(&list, &report, query, options->wakers, form, output.out);
 		err = opr_output_close(&output);
 	}
 	opr_wait_list_free(&list);

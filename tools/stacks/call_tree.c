@@ -232,6 +232,7 @@ void opr_call_tree_free(struct opr_call_tree *tree)
 		free(image->path);
 		free(image);
 	}
+	free(tree->wakers);
 	op_htable_visit(&tree->functions, free_function, &tree->functions);
 	op_htable_free(&tree->functions);
 	op_htable_free(&tree->nodes);

@@ -25,6 +25,7 @@ enum opr_call_kind {
 	/* up to here the page has the same numbers (tools/page/web/page.js) */
 	OPR_CALL_STATE, /* what a thread waits for, or that it runs: "[blocked]", "[running]" */
 	OPR_CALL_RUNTIME, /* a function that an interpreter runs: "handler (app.py:41)", "python" */
+	OPR_CALL_WAKER, /* in no stack: the thread that ended waits, and its program */
 };
 
 /* An image, in a tree with places (read_stacks.h). */
@@ -97,6 +98,15 @@ struct opr_call_node {
 	struct opr_call_node *made_before;
 };
 
+/* Who ended waits of stacks that end at a node. */
+struct opr_call_waker {
+	struct opr_call_node *node;
+	const struct opr_call_function *who; /* of kind WAKER */
+	uint64_t us, nr_records;
+};
+
+#define OPR_CALL_INTERRUPT "(interrupt)" /* the name of a waker that is no thread */
+
 /* Zeroed at first; opr_call_tree_free in any case. */
 struct opr_call_tree {
 	struct opr_call_node root;
@@ -104,6 +114,8 @@ struct opr_call_tree {
 	struct op_htable nodes, functions;
 	size_t nr_nodes;
 	struct opr_call_image *images; /* the last one first */
+	struct opr_call_waker *wakers; /* of stacks as they were read (read_stacks.h) */
+	size_t nr_wakers, waker_capacity;
 };
 
 /* The function of that kind, name and image whose source is known. NULL: none, or several. */

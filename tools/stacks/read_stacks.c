@@ -609,6 +609,19 @@ static int make_node(struct reading *reading, const struct making *making, uint3
 	return 0;
 }
 
+/* The node of the report at which a stack ends. NULL: no memory. */
+static struct opr_call_node *end_of(struct reading *reading, const struct making *making, uint32_t index)
+{
+	const struct op_stack_node *node = &making->store->tree.nodes[index];
+
+	if (make_node(reading, making, index))
+		return NULL;
+	/* The node of the report is the caller. */
+	if (making->roles[index] == (CALLER | LEAF) && !opr_native_is_left_out(&making->natives, index, index))
+		return add_frame(reading, making->store, making->store->nodes[node->parent], node, false);
+	return making->store->nodes[index];
+}
+
 static int add_samples(struct reading *reading, const struct making *making, uint32_t index)
 {
 	const struct opr_store *store = making->store;
@@ -621,12 +634,7 @@ static int add_samples(struct reading *reading, const struct making *making, uin
 		reading->sums->unselected_us += store->is_span ? 0 : us;
 		return 0;
 	}
-	if (make_node(reading, making, index))
-		return -ENOMEM;
-	to = store->nodes[index];
-	/* The node of the report is the caller. */
-	if (making->roles[index] == (CALLER | LEAF) && !opr_native_is_left_out(&making->natives, index, index))
-		to = add_frame(reading, store, store->nodes[node->parent], node, false);
+	to = end_of(reading, making, index);
 	if (!to)
 		return opr_no_memory();
 	if (store->is_span)
@@ -637,6 +645,45 @@ static int add_samples(struct reading *reading, const struct making *making, uin
 	reading->sums->selected_us += us;
 	reading->sums->nr_samples += node->count;
 	reading->sums->ends[store->ends[index]] += node->count;
+	return 0;
+}
+
+/* The thread that woke others, or an interrupt. NULL: no memory. */
+static const struct opr_call_function *name_waker(struct reading *reading, const struct opr_store *store,
+						  const struct opr_store_waker *waker)
+{
+	const struct opr_named *program = opr_store_named(store, waker->image);
+	const struct opr_call_function *who = NULL;
+	char *name = waker->text ? op_stack_text(&store->tree, waker->text) : strdup(OPR_CALL_INTERRUPT);
+
+	if (name)
+		who = opr_call_function(reading->tree, OPR_CALL_WAKER, name, program ? program->name : "");
+	free(name);
+	return who;
+}
+
+static int add_wakers(struct reading *reading, const struct making *making)
+{
+	const struct opr_store *store = making->store;
+	struct opr_call_tree *tree = reading->tree;
+
+	for (size_t i = 0; i < store->nr_wakers && reading->query->view != OPR_VIEW_CPU; i++) {
+		const struct opr_store_waker *waker = &store->wakers[i];
+		struct opr_call_waker *to;
+
+		if (!(store->flags[waker->node] & OPR_STACK_COUNTED))
+			continue;
+		if (!op_grow(&tree->wakers, &tree->waker_capacity, tree->nr_wakers + 1))
+			return opr_no_memory();
+		to = &tree->wakers[tree->nr_wakers];
+		*to = (struct opr_call_waker){ .node = end_of(reading, making, waker->node),
+					       .who = name_waker(reading, store, waker),
+					       .us = waker->us,
+					       .nr_records = waker->nr_records };
+		if (!to->node || !to->who)
+			return opr_no_memory();
+		tree->nr_wakers++;
+	}
 	return 0;
 }
 
@@ -679,6 +726,8 @@ static int add_nodes(struct reading *reading, const struct opr_store *store)
 		if (node->count)
 			err = add_samples(reading, &making, i);
 	}
+	if (!err)
+		err = add_wakers(reading, &making);
 	if (!err && making.natives.is_cut && !store->is_span)
 		opr_warn("%s: some native frames of interpreters are shown, since the stacks are very deep",
 			 reading->selection->profile.sessions[store->session].path);

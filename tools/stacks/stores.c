@@ -64,6 +64,27 @@ static bool make_room(struct opr_store *store)
 	return store->nodes && store->ends && store->flags;
 }
 
+/* A stack ends in the function that waited, and who woke it is a fact beside. */
+static int take_wakers(struct opr_store *store)
+{
+	for (uint32_t i = 1; i < store->tree.nr_nodes; i++) {
+		struct op_stack_node *node = &store->tree.nodes[i], *parent = &store->tree.nodes[node->parent];
+
+		if (node->kind != OP_STACK_WAKER || !node->count)
+			continue;
+		if (!op_grow(&store->wakers, &store->waker_capacity, store->nr_wakers + 1))
+			return opr_no_memory();
+		store->wakers[store->nr_wakers++] =
+			(struct opr_store_waker){ node->parent, node->value, node->image, node->count, node->records };
+		if (__builtin_add_overflow(parent->count, node->count, &parent->count))
+			parent->count = UINT64_MAX;
+		parent->records = (uint16_t)op_min_u64((uint64_t)parent->records + node->records, OP_STACK_RECORDS_MAX);
+		node->count = 0;
+		node->records = 0;
+	}
+	return 0;
+}
+
 static int add_store(struct opr_stores *stores, struct opr_profile *profile, size_t session_index)
 {
 	const struct opr_session *session = &profile->sessions[session_index];
@@ -94,6 +115,8 @@ static int add_store(struct opr_stores *stores, struct opr_profile *profile, siz
 		return opr_no_memory();
 	naming.store = store;
 	naming.err = opr_stacks_subtract(&store->tree, profile->earlier, session->dir_fd);
+	if (!naming.err)
+		naming.err = take_wakers(store);
 	if (session->images)
 		op_dcookie_visit(session->images, name_row, &naming);
 	if (store->nr_images)
@@ -126,6 +149,7 @@ static void free_store(struct opr_store *store)
 	free(store->nodes);
 	free(store->ends);
 	free(store->flags);
+	free(store->wakers);
 	op_stack_tree_free(&store->tree);
 }
 

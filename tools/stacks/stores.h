@@ -23,6 +23,13 @@ struct opr_named {
 	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
 };
 
+/* Who ended waits of a stack. Their time is in the count of the node, too. */
+struct opr_store_waker {
+	uint32_t node;
+	uint64_t text, image; /* as in the file */
+	uint64_t us, nr_records;
+};
+
 /* The stacks of a session, or of a span of its time: such a store shares the images. */
 struct opr_store {
 	size_t session;
@@ -35,6 +42,8 @@ struct opr_store {
 	struct opr_call_node **nodes; /* of the report, by index; NULL: not selected */
 	uint8_t *ends;                /* enum op_stack_end, by index */
 	uint8_t *flags;               /* select_stacks.h, by index */
+	struct opr_store_waker *wakers; /* spans have none */
+	size_t nr_wakers, waker_capacity;
 };
 
 /* Zeroed at first; opr_stores_free in any case. */

@@ -74,6 +74,81 @@ static int compare_rows(const void *left, const void *right)
 	return order ? order : strcmp(a->function->image, b->function->image);
 }
 
+/* ---- wakers ---- */
+
+static int compare_pairs(const void *left, const void *right)
+{
+	const struct opr_wait_waker *a = left, *b = right;
+
+	if (a->function->index != b->function->index)
+		return a->function->index < b->function->index ? -1 : 1;
+	return (a->who->index > b->who->index) - (a->who->index < b->who->index);
+}
+
+static int compare_wakers(const void *left, const void *right)
+{
+	const struct opr_wait_waker *a = left, *b = right;
+	int order;
+
+	if (a->function->index != b->function->index)
+		return a->function->index < b->function->index ? -1 : 1;
+	if (a->us != b->us)
+		return a->us > b->us ? -1 : 1;
+	order = strcmp(a->who->name, b->who->name);
+	return order ? order : strcmp(a->who->image, b->who->image);
+}
+
+static int add_wakers(struct opr_wait_list *list, const struct opr_call_tree *tree, bool show_idle)
+{
+	size_t nr = 0;
+
+	list->wakers = calloc(tree->nr_wakers + 1, sizeof(*list->wakers));
+	if (!list->wakers)
+		return opr_no_memory();
+	for (size_t i = 0; i < tree->nr_wakers; i++) {
+		const struct opr_call_waker *from = &tree->wakers[i];
+
+		if (show_idle || !opr_idle_wait(from->node))
+			list->wakers[nr++] = (struct opr_wait_waker){ site_of(from->node)->function, from->who, from->us,
+								      from->nr_records };
+	}
+	if (nr)
+		qsort(list->wakers, nr, sizeof(*list->wakers), compare_pairs);
+	for (size_t i = 0; i < nr; i++) {
+		struct opr_wait_waker *last = list->nr_wakers ? &list->wakers[list->nr_wakers - 1] : NULL;
+
+		if (!last || compare_pairs(last, &list->wakers[i])) {
+			list->wakers[list->nr_wakers++] = list->wakers[i];
+			continue;
+		}
+		last->us += list->wakers[i].us;
+		last->nr_records += list->wakers[i].nr_records;
+	}
+	if (nr)
+		qsort(list->wakers, list->nr_wakers, sizeof(*list->wakers), compare_wakers);
+	return 0;
+}
+
+size_t opr_wait_wakers(const struct opr_wait_list *list, const struct opr_call_function *function,
+		       const struct opr_wait_waker **ret_first)
+{
+	size_t first = 0, end = list->nr_wakers, nr = 0;
+
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+
+		if (list->wakers[middle].function->index < function->index)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	while (first + nr < list->nr_wakers && list->wakers[first + nr].function == function)
+		nr++;
+	if (nr)
+		*ret_first = &list->wakers[first];
+	return nr;
+}
+
 int opr_wait_list_make(struct opr_wait_list *list, const struct opr_call_tree *tree, bool show_idle)
 {
 	size_t nr_functions = tree->functions.nr_entries;
@@ -109,13 +184,14 @@ int opr_wait_list_make(struct opr_wait_list *list, const struct opr_call_tree *t
 		if (list->of_functions[i].self_us)
 			list->rows[list->nr_rows++] = list->of_functions[i];
 	qsort(list->rows, list->nr_rows, sizeof(*list->rows), compare_rows);
-	return 0;
+	return add_wakers(list, tree, show_idle);
 }
 
 void opr_wait_list_free(struct opr_wait_list *list)
 {
 	free(list->of_functions);
 	free(list->rows);
+	free(list->wakers);
 	*list = (struct opr_wait_list){ 0 };
 }
 
@@ -134,7 +210,30 @@ void opr_wait_states_describe(const struct opr_wait_row *row, struct op_text *te
 
 /* ---- forms ---- */
 
-static void write_text(const struct opr_wait_list *list, size_t nr_rows, const struct opr_stack_report *report, FILE *out)
+#define TEXT_WAKERS 5u /* of a function */
+
+static void write_wakers(const struct opr_wait_list *list, const struct opr_wait_row *row, FILE *out)
+{
+	const struct opr_wait_waker *waker = NULL;
+	size_t nr = opr_wait_wakers(list, row->function, &waker);
+
+	for (size_t i = 0; i < nr && i < TEXT_WAKERS; i++) {
+		fprintf(out, "%s %8.4f %8s %8" PRIu64 "    woken by ", opr_format_us(waker[i].us).text,
+			opr_percent(waker[i].us, list->all_us), "", waker[i].nr_records);
+		opr_write_escaped(out, waker[i].who->name);
+		if (waker[i].who->image[0]) {
+			fputs("  (", out);
+			opr_write_escaped(out, waker[i].who->image);
+			fputc(')', out);
+		}
+		fputc('\n', out);
+	}
+	if (nr > TEXT_WAKERS)
+		fprintf(out, "%36s    and %zu more\n", "", nr - TEXT_WAKERS);
+}
+
+static void write_text(const struct opr_wait_list *list, size_t nr_rows, const struct opr_stack_report *report, bool has_wakers,
+		       FILE *out)
 {
 	struct op_text text = { 0 };
 
@@ -155,6 +254,8 @@ static void write_text(const struct opr_wait_list *list, size_t nr_rows, const s
 		op_text_truncate(&text, 0);
 		opr_wait_states_describe(row, &text);
 		fprintf(out, ")  %s\n", op_text_get(&text));
+		if (has_wakers)
+			write_wakers(list, row, out);
 	}
 	if (list->idle_us)
 		fprintf(out, "%s %8.4f %s %8" PRIu64 "  " OPR_CALL_IDLE "\n", opr_format_us(list->idle_us).text,
@@ -162,13 +263,30 @@ static void write_text(const struct opr_wait_list *list, size_t nr_rows, const s
 	op_text_free(&text);
 }
 
-static void write_csv(const struct opr_wait_list *list, size_t nr_rows, const struct opr_stack_report *report, FILE *out)
+/* The one that woke most. */
+static void write_csv_waker(const struct opr_wait_list *list, const struct opr_wait_row *row, FILE *out)
+{
+	const struct opr_wait_waker *waker = NULL;
+
+	fputc(',', out);
+	if (opr_wait_wakers(list, row->function, &waker)) {
+		opr_write_csv(out, waker->who->name);
+		fputc(',', out);
+		opr_write_csv(out, waker->who->image);
+		fprintf(out, ",%" PRIu64, waker->us);
+	} else {
+		fputs(",,", out);
+	}
+}
+
+static void write_csv(const struct opr_wait_list *list, size_t nr_rows, const struct opr_stack_report *report, bool has_wakers,
+		      FILE *out)
 {
 	if (!report->no_header) {
 		fputs("self,percent,total,records", out);
 		for (size_t i = 1; i < OP_NR_WAIT_STATES; i++)
 			fprintf(out, ",%s", op_wait_state_name((enum op_wait_state)i));
-		fputs(",symbol,image\n", out);
+		fprintf(out, ",symbol,image%s\n", has_wakers ? ",waker,waker-image,waker-us" : "");
 	}
 	for (size_t i = 0; i < nr_rows; i++) {
 		const struct opr_wait_row *row = &list->rows[i];
@@ -181,11 +299,30 @@ static void write_csv(const struct opr_wait_list *list, size_t nr_rows, const st
 		opr_write_csv(out, row->function->name);
 		fputc(',', out);
 		opr_write_csv(out, row->function->image);
+		if (has_wakers)
+			write_csv_waker(list, row, out);
 		fputc('\n', out);
 	}
 }
 
-static void write_json(const struct opr_wait_list *list, size_t nr_rows, const struct opr_stack_report *report, FILE *out)
+static void write_json_wakers(const struct opr_wait_list *list, const struct opr_wait_row *row, FILE *out)
+{
+	const struct opr_wait_waker *waker = NULL;
+	size_t nr = opr_wait_wakers(list, row->function, &waker);
+
+	fputs(", \"wakers\": [", out);
+	for (size_t i = 0; i < nr; i++) {
+		fprintf(out, "%s{ \"thread\": ", i ? ", " : " ");
+		opr_write_json(out, waker[i].who->name);
+		fputs(", \"image\": ", out);
+		opr_write_json(out, waker[i].who->image);
+		fprintf(out, ", \"us\": %" PRIu64 ", \"records\": %" PRIu64 " }", waker[i].us, waker[i].nr_records);
+	}
+	fputs(nr ? " ]" : "]", out);
+}
+
+static void write_json(const struct opr_wait_list *list, size_t nr_rows, const struct opr_stack_report *report, bool has_wakers,
+		       FILE *out)
 {
 	const struct opr_stack_sums *sums = report->sums;
 
@@ -208,13 +345,16 @@ static void write_json(const struct opr_wait_list *list, size_t nr_rows, const s
 		for (size_t j = 1; j < OP_NR_WAIT_STATES; j++)
 			fprintf(out, "%s \"%s\": %" PRIu64, j > 1 ? "," : "", op_wait_state_name((enum op_wait_state)j),
 				row->states_us[j]);
-		fputs(" } }", out);
+		fputs(" }", out);
+		if (has_wakers)
+			write_json_wakers(list, row, out);
+		fputs(" }", out);
 	}
 	fputs("\n    ]\n  }\n}\n", out);
 }
 
 void opr_wait_list_write(const struct opr_wait_list *list, const struct opr_stack_report *report, const struct opr_query *query,
-			 enum opr_stack_form form, FILE *out)
+			 bool has_wakers, enum opr_stack_form form, FILE *out)
 {
 	size_t nr_rows = 0;
 
@@ -222,9 +362,9 @@ void opr_wait_list_write(const struct opr_wait_list *list, const struct opr_stac
 	       opr_percent(list->rows[nr_rows].self_us, list->all_us) >= query->threshold)
 		nr_rows++;
 	if (form == OPR_STACKS_JSON)
-		write_json(list, nr_rows, report, out);
+		write_json(list, nr_rows, report, has_wakers, out);
 	else if (form == OPR_STACKS_CSV)
-		write_csv(list, nr_rows, report, out);
+		write_csv(list, nr_rows, report, has_wakers, out);
 	else
-		write_text(list, nr_rows, report, out);
+		write_text(list, nr_rows, report, has_wakers, out);
 }

@@ -17,6 +17,12 @@ struct opr_wait_row {
 	uint64_t states_us[OP_NR_WAIT_STATES];    /* of self_us */
 };
 
+/* Who ended waits of a function. */
+struct opr_wait_waker {
+	const struct opr_call_function *function, *who;
+	uint64_t us, nr_records;
+};
+
 /* Zeroed at first; opr_wait_list_free in any case. */
 struct opr_wait_list {
 	struct opr_wait_row *rows; /* those with most time first */
@@ -24,6 +30,8 @@ struct opr_wait_list {
 	uint64_t idle_us, nr_idle_records; /* of waits for work, which have no row (--idle) */
 	uint64_t all_us;                   /* of all waits in the tree, those for work among them */
 	struct opr_wait_row *of_functions; /* by index of the function */
+	struct opr_wait_waker *wakers; /* those of a function together, with most time first */
+	size_t nr_wakers;
 };
 
 /* From a tree of waits as opr_stacks_read makes it. 0 or -ENOMEM after a message. */
@@ -31,11 +39,18 @@ int opr_wait_list_make(struct opr_wait_list *list, const struct opr_call_tree *t
 
 void opr_wait_list_free(struct opr_wait_list *list) OP_NONNULL;
 
+/* Its wakers, with most time first. Returns how many; *ret_first is untouched if there are none. */
+size_t opr_wait_wakers(const struct opr_wait_list *list, const struct opr_call_function *function,
+		       const struct opr_wait_waker **ret_first) OP_NONNULL;
+
 /* Adds "blocked 92.3 %, runnable 7.69 %". */
 void opr_wait_states_describe(const struct opr_wait_row *row, struct op_text *text) OP_NONNULL;
 
-/* Writes the list as text, CSV or JSON. The tree of the report is the one of the list. */
+/*
+ * Writes the list as text, CSV or JSON. The tree of the report is the one of the list. has_wakers:
+ * below each function who woke its threads.
+ */
 void opr_wait_list_write(const struct opr_wait_list *list, const struct opr_stack_report *report, const struct opr_query *query,
-			 enum opr_stack_form form, FILE *out) OP_NONNULL;
+			 bool has_wakers, enum opr_stack_form form, FILE *out) OP_NONNULL;
 
 #endif
