@@ -326,5 +326,69 @@ class Pages(RuntimeCase):
         self.assertEqual((page.samples(0), page.samples(1)), (10, 30))
 
 
+class Sources(RuntimeCase):
+    """opannotate -s"""
+
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.dir, "app.py")
+        with open(self.path, "w", encoding="ascii") as stream:
+            stream.write("".join("line %d\n" % i for i in range(1, 11)))
+        handler = ("python", self.path, "handler", 3)
+        self.store.add([*self.outer(), self.runtime(MODULE, 50), self.runtime(handler, 4)], 30)
+        self.store.add([*self.outer(), self.runtime(MODULE, 50), self.runtime(handler, 4), self.native("long_add", 0)], 20)
+        self.store.add([*self.outer(), self.runtime(MODULE, 50), self.runtime(handler, 5), LIBRARY, (KERNEL, OTHER, 3)], 25)
+        self.store.add([*self.outer(), self.runtime(("node", "file://" + self.path, "late", 9), 9)], 5)
+        self.store.add([*self.outer(), self.runtime(("python", "/gone/sums.py", "Sum.add", 7), 9)], 10)
+        self.store.add([*self.outer()], 10)
+
+    def annotate(self, *options, rc=0):
+        self.store.write(os.path.join(self.session, "stacks"))
+        done = subprocess.run([os.path.join(os.path.abspath("bin"), "opannotate"), "--session-dir=" + self.dir, *options],
+                              capture_output=True, timeout=60, check=False, env=dict(os.environ, TZ="UTC", LC_ALL="C"))
+        self.err = done.stderr.decode()
+        self.assertEqual(done.returncode, rc, self.err)
+        return done.stdout.decode()
+
+    def lines(self, text):
+        """Samples and percent of the lines of app.py, and what stands behind them."""
+        found = re.findall(r"^( *(\d+) +([\d.]+) |) *:(line \d+)( /\*.*\*/)?$", text, re.M)
+        self.assertEqual([line for _, _, _, line, _ in found], ["line %d" % i for i in range(1, 11)])
+        return {int(line.split()[1]): (int(count), float(percent)) for _, count, percent, line, _ in found if count}
+
+    def test_lines(self):
+        text = self.annotate("-s")
+        self.assertEqual(self.lines(text), {4: (50, 50), 5: (25, 25), 9: (5, 5)})
+        self.assertRegex(text, r":line 3 /\* handler \(app.py:3\) total: +75 75.0000 \*/\n")
+        self.assertRegex(text, r":line 9 /\* late \(app.py:9\) total: +5  5.0000 \*/\n")
+        self.assertIn(' * Total samples for file : "%s"\n * \n *     80 80.0000\n' % self.path, text)
+        self.assertIn(" * Stacks of STACKS:99:0\n", text)
+        self.assertIn("unable to open for reading: /gone/sums.py", self.err)
+        self.assertRegex(text, r"\n +10 10.0000 :/\* Sum.add \(sums.py:7\) total: +10 10.0000 \*/\n")
+        self.assertIn("prog.c", text)  # the native sources come first
+
+    def test_selection(self):
+        text = self.annotate("-s", "-i", "handler")
+        self.assertEqual(self.lines(text), {4: (50, 50), 5: (25, 25)})
+        self.assertNotIn("sums.py", text)
+        self.assertNotIn("app.py", self.annotate("-s", "-i", "long_add"))
+        self.annotate("-s", "-i", "nothing", rc=1)
+        self.assertNotIn("/gone", self.annotate("-s", "--threshold=20"))
+        self.assertNotIn("app.py", self.annotate("-s", "--exclude-file=*.py"))
+        self.assertNotIn("app.py", self.annotate("-a"))
+
+    def test_directories(self):
+        """A copy of the source is found as for native code, and output goes to files."""
+        os.makedirs(os.path.join(self.dir, "src"))
+        with open(os.path.join(self.dir, "src", "sums.py"), "w", encoding="ascii") as stream:
+            stream.write("a sum\n" * 9)
+        text = self.annotate("-s", "--base-dirs=/gone", "--search-dirs=" + os.path.join(self.dir, "src"))
+        self.assertRegex(text, r"(?m)^ +10 10.0000 :a sum$")
+        out = os.path.join(self.dir, "out")
+        self.annotate("-s", "-o", out)
+        with open(out + self.path, encoding="ascii") as stream:
+            self.assertEqual(self.lines(stream.read()), {4: (50, 50), 5: (25, 25), 9: (5, 5)})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -36,8 +36,13 @@ static int add_row(struct items *items, const struct opr_symbol_report *report, 
 		const struct opr_detail *detail = &report->details[row->first_detail + i];
 		struct item item = { .index = detail->counts };
 
-		if (opr_symbols_line(row->symbols, detail->vma, &item.file, &item.line))
+		if (!row->symbols) { /* of a runtime: addresses are lines */
+			item.file = row->file;
+			item.line = (unsigned int)detail->vma;
 			err = add_item(items, &item);
+		} else if (opr_symbols_line(row->symbols, detail->vma, &item.file, &item.line)) {
+			err = add_item(items, &item);
+		}
 	}
 	return err;
 }

@@ -9,6 +9,7 @@ bin_opannotate_SOURCES = \
 	tools/opannotate/main.c \
 	tools/opannotate/options.c tools/opannotate/options.h \
 	tools/opannotate/page.c tools/opannotate/page.h \
+	tools/opannotate/runtimes.c tools/opannotate/runtimes.h \
 	tools/opannotate/source_list.c
 bin_opannotate_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) \
 	$(POPT_LIBS) $(BFD_LIBS) $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)

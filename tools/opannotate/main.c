@@ -4,6 +4,7 @@
 
 #include "tools/opannotate/forms.h"
 #include "tools/opannotate/page.h"
+#include "tools/opannotate/runtimes.h"
 #include "tools/common/output.h"
 #include "tools/fetch/debuginfod.h"
 #include "tools/common/log.h"
@@ -17,6 +18,7 @@ struct annotating {
 	struct opr_run run;
 	struct opr_annotation annotation;
 	struct opr_inlines inlines;
+	struct opr_annotate_runtimes runtimes;
 };
 
 static int read_report(struct annotating *annotating)
@@ -27,7 +29,12 @@ static int read_report(struct annotating *annotating)
 
 	if (err)
 		return err;
-	err = opr_symbol_report_check_names(&run->rows, &run->images, &run->query->include_symbols, &run->bases);
+	if (options->source && !options->assembly && !options->html)
+		err = opr_annotate_runtimes_read(&annotating->runtimes, &run->selection, run->query);
+	if (err)
+		return err;
+	if (!annotating->runtimes.annotation.nr_sources)
+		err = opr_symbol_report_check_names(&run->rows, &run->images, &run->query->include_symbols, &run->bases);
 	if (!err && (options->html || !options->assembly))
 		err = opr_annotation_make(&annotating->annotation, &run->rows);
 	if (!err && options->inlined)
@@ -35,11 +42,27 @@ static int read_report(struct annotating *annotating)
 	return err;
 }
 
-static int write_annotated(const struct opr_annotate *annotate, FILE *out)
+/* Native sources, and behind them those of runtimes, which have other events. */
+static int write_sources(const struct opr_annotate *annotate, struct opr_annotate_runtimes *runtimes, FILE *out)
+{
+	struct opr_annotate of_runtimes = *annotate;
+	int err = 0;
+
+	of_runtimes.classes = &runtimes->classes;
+	of_runtimes.report = &runtimes->rows.report;
+	of_runtimes.annotation = &runtimes->annotation;
+	if (annotate->annotation->nr_sources || !runtimes->annotation.nr_sources)
+		err = opr_annotate_sources(annotate, out);
+	if (!err && runtimes->annotation.nr_sources)
+		err = opr_annotate_sources(&of_runtimes, out);
+	return err;
+}
+
+static int write_annotated(const struct opr_annotate *annotate, struct opr_annotate_runtimes *runtimes, FILE *out)
 {
 	if (annotate->options->html)
 		return opr_annotate_html(annotate, out);
-	return annotate->options->assembly ? opr_annotate_assembly(annotate, out) : opr_annotate_sources(annotate, out);
+	return annotate->options->assembly ? opr_annotate_assembly(annotate, out) : write_sources(annotate, runtimes, out);
 }
 
 static int write_report(struct annotating *annotating)
@@ -60,14 +83,14 @@ static int write_report(struct annotating *annotating)
 	int err;
 
 	if (options->output_dir)
-		return opr_annotate_sources(&annotate, stdout);
+		return write_sources(&annotate, &annotating->runtimes, stdout);
 	if (options->html)
 		err = opr_output_replace(&output, options->html, opr_annotate_page_is, PAGE_NAME);
 	else
 		err = opr_output_open(&output, NULL, options->no_pager, "never");
 	if (err)
 		return err;
-	err = write_annotated(&annotate, output.out);
+	err = write_annotated(&annotate, &annotating->runtimes, output.out);
 	if (!err)
 		return opr_output_close(&output);
 	opr_output_drop(&output);
@@ -81,6 +104,7 @@ static int annotate_profile(const struct opr_annotate_options *options)
 
 	if (!err)
 		err = write_report(&annotating);
+	opr_annotate_runtimes_free(&annotating.runtimes);
 	opr_inlines_free(&annotating.inlines);
 	opr_annotation_free(&annotating.annotation);
 	return opr_run_end(&annotating.run, err);

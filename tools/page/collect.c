@@ -9,6 +9,7 @@
 #include "tools/common/progress.h"
 #include "tools/profile/image_name.h"
 #include "tools/stacks/arrange.h"
+#include "tools/stacks/runtime_function.h"
 #include "tools/stacks/idle.h"
 #include "tools/symbols/image_identity.h"
 
@@ -121,7 +122,7 @@ static char *name_of_both(const struct opr_call_function *function)
 
 	if (function->kind != OPR_CALL_RUNTIME || !source)
 		return strdup(function->name);
-	return asprintf(&name, "%s (%s)", opr_call_bare_name(function), opr_base_name(source)) < 0 ? NULL : name;
+	return asprintf(&name, "%s (%s)", opr_call_bare_name(function), opr_runtime_file_name(source)) < 0 ? NULL : name;
 }
 
 /*
@@ -131,7 +132,10 @@ static char *name_of_both(const struct opr_call_function *function)
 static const struct opr_call_function *copy_function(struct opr_page *page, const struct opr_call_function *function)
 {
 	const char *source = function->place.source;
-	const struct opr_call_place place = { .source = source ? opr_base_name(source) : NULL };
+	bool is_of_runtime = function->kind == OPR_CALL_RUNTIME;
+	const struct opr_call_place place = {
+		.source = !source ? NULL : is_of_runtime ? opr_runtime_file_name(source) : opr_base_name(source)
+	};
 	char *image = page->nr_sides == 2 ? opr_identity_path(function->image) : strdup(function->image);
 	char *name = page->nr_sides == 2 ? name_of_both(function) : strdup(function->name);
 	const struct opr_call_function *copy =

@@ -10,6 +10,7 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/natives.c tools/stacks/natives.h \
 	tools/stacks/read_stacks.c tools/stacks/read_stacks.h \
 	tools/stacks/runtime_function.c tools/stacks/runtime_function.h \
+	tools/stacks/runtime_rows.c tools/stacks/runtime_rows.h \
 	tools/stacks/select_stacks.c tools/stacks/select_stacks.h \
 	tools/stacks/short_images.c tools/stacks/short_images.h \
 	tools/stacks/stores.c tools/stacks/stores.h \

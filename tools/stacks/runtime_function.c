@@ -2,14 +2,21 @@
 #include "tools/stacks/runtime_function.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "libop/stacks/runtime_name.h"
-#include "tools/profile/image_name.h"
+
+const char *opr_runtime_file_name(const char *source)
+{
+	const char *slash = strrchr(source, '/');
+
+	return slash && slash[1] ? slash + 1 : source;
+}
 
 /* "handler (app.py:41)" */
 static void add_shown(struct op_text *text, const struct op_runtime_name *name)
 {
-	const char *file = opr_base_name(name->file);
+	const char *file = opr_runtime_file_name(name->file);
 
 	op_text_add(text, name->function[0] ? name->function : "(no name)");
 	if (*file && name->line)

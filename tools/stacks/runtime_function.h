@@ -6,6 +6,9 @@
 #include "libop/stacks/read.h"
 #include "tools/stacks/call_tree.h"
 
+/* The last part of a path or a URL. */
+const char *opr_runtime_file_name(const char *source) OP_NONNULL;
+
 /*
  * The function of a node of kind RUNTIME_FRAME. Its image is the word of the runtime, since
  * timelines do not keep the file of its code. With places it is one for each line. NULL: no memory.
