@@ -295,6 +295,15 @@ def check_waits(look, without):
     found = look.run("[...$('table').tBodies[0].rows].slice(0, 2).map(row => [...row.cells].slice(0, 4).map(x => x.textContent))")
     require(found == [["87.5 %", "87.5 %", "14", "warm"], ["12.5 %", "12.5 %", "3", "hot"]], "the table: %s" % found)
     look.is_true("$('table').rows[1].cells[0].title === '3.50 s'", "its time")
+    woken = look.run("[...$('table').rows].slice(0, 2).map(row => [row.cells[4].textContent, row.cells[4].title])")
+    require(woken == [["Woken by", ""], ["keeper (prog) 57.1 %", "keeper (prog) 57.1 %\n(interrupt) 20.0 %"]], "who woke it: %s" % woken)
+    look.run("openFunction(names.indexOf('warm'))")
+    look.is_true("$('where').textContent.includes('Woken bykeeper (prog) 57.1 %, (interrupt) 20.0 %')", "where: " +
+                 look.run("$('where').textContent"))
+    look.run("reset()")
+    look.run("[...$('table').querySelectorAll('th button')].find(b => b.textContent === 'Woken by').click()")
+    look.is_true("$('table').rows[1].textContent.includes('keeper') && S.sort === 'woken'", "sorted by it")
+    look.run("S.sort = 'self'; changed()")
     ledger = look.run("$('ledger').innerText").replace("\t", " ")
     for words in ("found 8.00 s of the 8.10 s that threads waited, 98.8 %", "blocked 7.10 s", "disk 500 ms", "lost 10.0 ms",
                   "switches 1,000 = 1 idle + 284 kernel + 26 emitted + 600 skipped + 89 lost", "records 20",
@@ -308,6 +317,8 @@ def check_waits(look, without):
                  "a sample is as long as it stands for")
     look.run("S.by = 'comm'; S.idle = 'hide'; changed()")
     look.is_true("all.a === 6000000 && rows[1].map(box => nameOf(box.node.f)).join() === 'prog,other'", "by process")
+    top = "Math.round(%s.getBoundingClientRect().top)"
+    look.is_true(top % "$('times')" + " - " + top % "$('others')" + " < 12", "one row of tools")
     look.open("#time=wall&view=inverted")
     look.is_true("Math.abs(kidsOf(root).reduce((x, y) => x + y.a, root.sa) - all.a) < 1e-6", "inverted adds up")
     look.open("#time=wall&fn=%d" % look.run("names.indexOf('cold')"))

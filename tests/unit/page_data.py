@@ -43,7 +43,9 @@ def fill(store):
 def fill_waits(store):
     """8 s of waits, of which 4 s are for work, in 20 records; and 2 s of a CPU."""
     for names, us, records, state, options in (
-            (("_start", "cold", "warm"), 3000000, 12, 1, {}), (("_start", "cold", "warm"), 500000, 2, 4, {}),
+            (("_start", "cold", "warm"), 2000000, 8, 1, {"waker": ("keeper", PROG)}),
+            (("_start", "cold", "warm"), 700000, 3, 1, {"waker": ("", 0)}), (("_start", "cold", "warm"), 300000, 1, 1, {}),
+            (("_start", "cold", "warm"), 500000, 2, 4, {}),
             (("_start", "hot"), 500000, 3, 2, {"comm": "other", "end": CUT}), (("_start", "epoll_wait"), 4000000, 3, 1, {})):
         store.add(START(*names), us, state=state, records=records, event="WAIT:1:0", **options)
     store.add(START("_start", "cold", "hot"), 200, event="STACKS:10000000:0")
@@ -137,6 +139,7 @@ class Page:
         flat = self.data["contexts"]
         self.contexts = [flat[i:i + 11] for i in range(0, len(flat), 11)]
         self.records = collections.Counter()  # of waits, by path and context
+        self.wakers = collections.Counter()  # microseconds by path of names and (name, program)
         self.text, self.at, depth, path = self.data["nodes"], 0, 0, [()]
         self.counts = self.take(())  # (path of functions, context, samples, or microseconds of waits)
         paths = [()]
@@ -173,6 +176,9 @@ class Page:
             counts.append((path, self.number(), self.number()))
             if self.is_wait(counts[-1][1]):
                 self.records[counts[-1][:2]] += self.number()
+                for _ in range(self.number()):
+                    who = self.string(self.number()), self.string(self.number())
+                    self.wakers[tuple(self.name(f - 1) for f in path if f), who] += self.number()
         return counts
 
     def is_wait(self, context):

@@ -352,6 +352,19 @@ class Waits(StackCase):
         page = self.page("--stacks=wall", "--idle=show")
         self.assertEqual((page.data["time"], page.data["idle"]), ("wall", True))
 
+    def test_page_wakers(self):
+        """Each stack has the four that woke it most; their sums are below its own."""
+        self.fill_wakers()
+        for i in range(9):
+            self.wait(("_start", "serve", "fsync"), 0.001 * i, DISK, waker=("thread-%d" % i, PROG))
+        page = self.page()
+        way = ("_start", "serve", "lock_cache", "pthread_mutex_lock")
+        found = {who: us for (path, who), us in page.wakers.items() if path == way}
+        self.assertEqual(found, {("keeper", "prog"): 2000000, ("(interrupt)", ""): 500000, ("a" * 20, "other"): 250000})
+        found = {who: us for (path, who), us in page.wakers.items() if path[-1] == "fsync"}
+        self.assertEqual(found, {("(interrupt)", ""): 250000} | {("thread-%d" % i, "prog"): 1000 * i for i in (8, 7, 6)})
+        self.assertEqual(page.waits()[("blocked",) + way], (3000000, 14))
+
     def test_page_prunes_waits(self):
         """A threshold is of the samples, and of the waits. What is left out is told of both."""
         self.fill()

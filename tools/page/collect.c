@@ -296,6 +296,72 @@ static int add_times(struct adding *adding)
 	return err;
 }
 
+/* Those of both sides have one name: the program of a waker has no build in it. */
+static int add_wakers(struct adding *adding)
+{
+	const struct opr_call_tree *tree = &adding->side->tree;
+	struct opr_page *page = adding->page;
+
+	for (size_t i = 0; i < tree->nr_wakers; i++) {
+		const struct opr_call_waker *from = &tree->wakers[i];
+		const struct opr_call_node *group = from->node;
+		const struct opr_call_function *who;
+		size_t number;
+
+		while (group->parent->parent)
+			group = group->parent;
+		who = opr_call_function(&page->tree, OPR_CALL_WAKER, from->who->name, from->who->image);
+		if (!who || context_of(adding, from->node, strtoul(group->function->name, NULL, 10), &number) ||
+		    !op_grow(&page->wakers, &page->wakers_capacity, page->nr_wakers + 1))
+			return -ENOMEM;
+		page->wakers[page->nr_wakers++] =
+			(struct opr_page_waker){ adding->copies[from->node->index], number, who, from->us };
+	}
+	return 0;
+}
+
+static int compare_wakers(const void *left, const void *right)
+{
+	const struct opr_page_waker *a = left, *b = right;
+
+	if (a->node->index != b->node->index)
+		return a->node->index < b->node->index ? -1 : 1;
+	if (a->context != b->context)
+		return a->context < b->context ? -1 : 1;
+	if (a->who->index != b->who->index)
+		return a->who->index < b->who->index ? -1 : 1;
+	return 0;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+	const struct opr_page_waker *a = left, *b = right;
+
+	if (a->node->index != b->node->index)
+		return a->node->index < b->node->index ? -1 : 1;
+	if (a->context != b->context)
+		return a->context < b->context ? -1 : 1;
+	return (a->us < b->us) - (a->us > b->us);
+}
+
+/* Adds up those that are the same, and sorts them. */
+static void merge_wakers(struct opr_page *page)
+{
+	size_t nr = 0;
+
+	if (!page->nr_wakers)
+		return;
+	qsort(page->wakers, page->nr_wakers, sizeof(*page->wakers), compare_wakers);
+	for (size_t i = 1; i < page->nr_wakers; i++) {
+		if (!compare_wakers(&page->wakers[nr], &page->wakers[i]))
+			page->wakers[nr].us += page->wakers[i].us;
+		else
+			page->wakers[++nr] = page->wakers[i];
+	}
+	page->nr_wakers = nr + 1;
+	qsort(page->wakers, page->nr_wakers, sizeof(*page->wakers), compare_times);
+}
+
 static int compare_counts(const void *left, const void *right)
 {
 	const struct opr_page_count *a = left, *b = right;
@@ -337,6 +403,8 @@ static int add_side(struct opr_page *page, struct opr_page_side *side, size_t nr
 		err = copy_group(&adding, group);
 	if (!err)
 		err = add_times(&adding);
+	if (!err)
+		err = add_wakers(&adding);
 	free(adding.copies);
 	free(adding.numbers);
 	free(adding.idle);
@@ -379,6 +447,7 @@ int opr_page_collect(struct opr_page *page)
 	if (page->nr_counts)
 		qsort(page->counts, page->nr_counts, sizeof(*page->counts), compare_counts);
 	merge_counts(page);
+	merge_wakers(page);
 	return 0;
 }
 
@@ -394,6 +463,7 @@ void opr_page_free(struct opr_page *page)
 	opr_call_tree_free(&page->tree);
 	free(page->counts);
 	free(page->times);
+	free(page->wakers);
 	free(page->places);
 	*page = (struct opr_page){ 0 };
 }

@@ -34,6 +34,16 @@ struct opr_page_time {
 	uint64_t count, nr_records;
 };
 
+/* Who ended waits of stacks that end at a node. Those of one node and context are together. */
+struct opr_page_waker {
+	const struct opr_call_node *node; /* in the tree of the page */
+	size_t context;
+	const struct opr_call_function *who;
+	uint64_t us;
+};
+
+#define OPR_PAGE_WAKERS_MAX 4u /* of a node and context: those with most time */
+
 #define OPR_PAGE_SPANS_MAX 120u /* opr_stack_contexts.max_spans: columns of the heat map */
 
 struct opr_page {
@@ -46,6 +56,8 @@ struct opr_page {
 	size_t nr_counts, capacity;
 	struct opr_page_time *times; /* of the only side; at each of them is a count, or one of 0 */
 	size_t nr_times, times_capacity;
+	struct opr_page_waker *wakers; /* sorted as the counts, then by time */
+	size_t nr_wakers, wakers_capacity;
 	/* where a function begins, by its index: of the last side that has it */
 	const struct opr_call_place **places;
 	size_t places_capacity;

@@ -300,6 +300,31 @@ static size_t number_function(struct packing *packing, const struct opr_call_fun
 	return packing->numbers[function->index] - 1;
 }
 
+/* Who ended the waits of a count: how many, and for each its name, its program and microseconds. */
+static void add_wakers(struct packing *packing, const struct opr_page_count *count)
+{
+	const struct opr_page_waker *wakers = packing->page->wakers;
+	size_t first = 0, end = packing->page->nr_wakers, nr = 0;
+
+	while (first < end) {
+		size_t middle = first + (end - first) / 2, node = wakers[middle].node->index;
+
+		if (node < count->node->index || (node == count->node->index && wakers[middle].context < count->context))
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	while (nr < OPR_PAGE_WAKERS_MAX && first + nr < packing->page->nr_wakers && wakers[first + nr].node == count->node &&
+	       wakers[first + nr].context == count->context)
+		nr++;
+	add_number(&packing->nodes, nr);
+	for (size_t i = first; i < first + nr; i++) {
+		add_number(&packing->nodes, number_string(&packing->strings, wakers[i].who->name));
+		add_number(&packing->nodes, number_string(&packing->strings, wakers[i].who->image));
+		add_number(&packing->nodes, wakers[i].us);
+	}
+}
+
 /* The counts of a list at a node; *next is the first that was not written yet. */
 static void add_counts(struct packing *packing, const struct opr_page_count *counts, size_t nr_counts, size_t node)
 {
@@ -320,8 +345,13 @@ static void add_counts(struct packing *packing, const struct opr_page_count *cou
 	for (size_t i = first; i < first + nr; i++) {
 		add_number(text, counts[i].context);
 		add_number(text, counts[i].count);
-		if (is_wait(packing->page, counts[i].context))
-			add_number(text, counts[i].nr_records);
+		if (!is_wait(packing->page, counts[i].context))
+			continue;
+		add_number(text, counts[i].nr_records);
+		if (counts == packing->pruned)
+			add_number(text, 0);
+		else
+			add_wakers(packing, &counts[i]);
 	}
 }
 

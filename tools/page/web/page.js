@@ -17,7 +17,8 @@
 //   nodes      numbers in digits of five bits (the sixth: more follow). First the counts of the
 //              root; then for each node: levels up from the node before to the parent, function
 //              from 1 (0: what was pruned), counts: how many, and for each context and samples,
-//              or microseconds and records where the context is of waits
+//              or microseconds, records and who ended the waits where the context is of waits: how
+//              many, and for each the strings of its name and program, and microseconds
 //   times      in the same digits, what the spans added: for a node and a context how far the node
 //              is from the one before, the context, how many spans; how far each is, and samples
 //   time, idle what is shown first: CPU time, waits or both; whether waits for work are
@@ -97,8 +98,9 @@ const spans = D.spans[1] && D.spans.map(([begin, end, lost]) => ({ begin, end, l
 const slots = spans || sessions;
 
 // Counts: nodes, contexts, samples; slots; and records.
-const parents = [0], functions = [0], inAll = [[], [], [], [], []], byTime = spans ? [[], [], [], [], []] : inAll;
-let [countAt, countOf, counts, , records] = inAll;
+const parents = [0], functions = [0], inAll = [[], [], [], [], [], []];
+const byTime = spans ? [[], [], [], [], [], []] : inAll;
+let [countAt, countOf, counts, , records, wakers] = inAll;
 {
   const digits = new Uint8Array(128), path = [0];
   [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].forEach((c, i) => { digits[c.charCodeAt(0)] = i; });
@@ -111,9 +113,16 @@ let [countAt, countOf, counts, , records] = inAll;
     }
   };
   const read = (text, act) => { for (at = 0, numbers = text; at < text.length;) act(); };
-  const put = ([nodes, contexts, samples, slots, records], node, context, slot) => {
+  const put = ([nodes, contexts, samples, slots, records, wakers], node, context, slot) => {
     nodes.push(node); contexts.push(context); samples.push(next()); slots.push(slot ?? sessionOf[context]);
     records.push(waits[context] ? next() : 0);
+    const list = [];
+    if (waits[context] && slot === undefined)
+      for (let n = next(); n; n--) {
+        const name = strings[next()], program = strings[next()];
+        list.push([name + (program && ' (' + program + ')'), next()]);
+      }
+    wakers.push(list);
   };
   const take = node => { for (let n = next(); n; n--) put(inAll, node, next()); };
   let node = 0, isRoot = true;
@@ -197,7 +206,7 @@ function build() {
   const [from, to] = span(), its = [];
   accepted = ofContexts(i => accepts(i) && !isHidden(i));
   if (isPart()) byTime[3].forEach((slot, i) => { if (slot >= from && slot <= to) its.push(i); });
-  [countAt, countOf, counts, , records] = isPart() ? byTime.map(list => its.map(i => list[i])) : inAll;
+  [countAt, countOf, counts, , records, wakers] = isPart() ? byTime.map(list => its.map(i => list[i])) : inAll;
   groupOf = accepted.map((is, i) => {
     if (!is) return -1;
     const key = ((dim ? context(i, dim[2]) : 0) * 16 + context(i, 2)) * 16 + (isTime() && context(i, 10) + 1);
@@ -205,7 +214,7 @@ function build() {
     return groups.get(key);
   });
   counts.forEach((n, i) => { if (accepted[countOf[i]]) byGroup[groupOf[countOf[i]]].counts.push(i); });
-  const p = [-1], f = [-1], s0 = [0], s1 = [0], r0 = [0], r1 = [0], ofWait = [], first = [0], next = [0], tops = new Map();
+  const p = [-1], f = [-1], s0 = [0], s1 = [0], r0 = [0], r1 = [0], ofWait = [], wokenBy = [], first = [0], next = [0], tops = new Map();
   const add = (parent, fn) => {
     for (const list of [s0, s1, r0, r1, first]) list.push(0);
     p.push(parent); f.push(fn); next.push(first[parent]);
@@ -235,10 +244,11 @@ function build() {
       (sideOf(i) ? s1 : s0)[at[n]] += amountOf(i);
       (sideOf(i) ? r1 : r0)[at[n]] += records[i];
       ofWait[at[n]] = waits[countOf[i]];
+      if (wakers[i][0]) (wokenBy[at[n]] ||= []).push(...wakers[i]);
     }
   });
   const [t0, t1, R0, R1] = [s0, s1, r0, r1].map(list => Float64Array.from(list));
-  B = { p, f, s0, s1, r0, r1, first, next, t0, t1, R0, R1, ofWait, n: p.length };
+  B = { p, f, s0, s1, r0, r1, first, next, t0, t1, R0, R1, ofWait, wokenBy, n: p.length };
   for (let i = B.n - 1; i > 0; i--) for (const list of [t0, t1, R0, R1]) list[p[i]] += list[i];
   all = { a: t0[0], b: t1[0] };
   // For how much a record stands, to tell what is noise.
@@ -266,13 +276,14 @@ const ownOf = f => [table.s0[f], table.s1[f]], totalOf = f => [table.t0[f], tabl
 function sums() {
   const n = names.length, on = new Int32Array(n);
   verdicts.clear();
-  table = { s0: zeros(n), s1: zeros(n), t0: zeros(n), t1: zeros(n), r0: zeros(n), r1: zeros(n) };
+  table = { s0: zeros(n), s1: zeros(n), t0: zeros(n), t1: zeros(n), r0: zeros(n), r1: zeros(n), wakers: [] };
   for (let i = B.first[0], down = true; i > 0;) {
     const f = B.f[i];
     if (down) {
       const own = B.ofWait[i] ? siteOf(i) : f;
       table.s0[own] += B.s0[i]; table.s1[own] += B.s1[i];
       table.r0[own] += B.r0[i]; table.r1[own] += B.r1[i];
+      for (const [who, us] of B.wokenBy[i] || []) (table.wakers[own] ||= {})[who] = (table.wakers[own][who] || 0) + us;
       if (!on[f]++) { table.t0[f] += B.t0[i]; table.t1[f] += B.t1[i]; }
       if (B.first[i]) { i = B.first[i]; continue; }
     }
@@ -461,6 +472,9 @@ const imageOf = f => kinds[f] === KERNEL ? groupName(images[f]) : images[f];
 const NARROW = -2;
 const nameOf = f => f === NARROW ? '(narrow)' : f < 0 ? 'all'
   : (kinds[f] === GROUP ? groupName(names[f]) : names[f]) || '(no name)';
+// Who ended the waits of a function: a name and a share of the time that it waited, most first.
+const wakersOf = f => Object.entries(table.wakers[f] || {}).sort((x, y) => y[1] - x[1])
+  .map(([who, us]) => who + ' ' + percent(us, table.s0[f] + table.s1[f]));
 // In words: of each side, or of the only one.
 const eachSide = words => sides.map((_, s) => words(s)).join(' → ');
 const recordsOf = nr => eachSide(s => number(nr(s))) + ' records of waits';
@@ -821,6 +835,7 @@ function drawWhere() {
   const has = bits(parents.length), rows = [];
   for (let i = 1; i < has.length; i++) has[i] = S.fn && (has[parents[i]] || functions[i] === +S.fn) ? 1 : 0;
   if (S.fn) rows.push(rowOf(isTime() ? 'Time' : 'Samples', describe(root)[1].join(' · ')));
+  if (S.fn && wakersOf(+S.fn)[0]) rows.push(rowOf('Woken by', wakersOf(+S.fn).slice(0, 5).join(', ')));
   for (const [key, words, field] of DIMS) {
     const values = valuesOf(field, i => has[countAt[i]] && groupOf[countOf[i]] >= 0);
     if (key === 'event' || values.every(([value]) => value.startsWith('(no '))) continue;
@@ -869,7 +884,7 @@ function drawLegend() {
 let shownRows = 50, hasNoise = false;
 const COLUMNS = [['self', 'Self', f => share(...ownOf(f))], ['total', 'Total', f => share(...totalOf(f))],
   ['records', 'Records', f => table.r0[f] + table.r1[f]], ['change', 'Change of self', f => sureOf(f).size],
-  ['name', 'Function'], ['image', 'Image']];
+  ['name', 'Function'], ['woken', 'Woken by'], ['image', 'Image']];
 // Each click takes the next order of a column. By change: the greatest, growth, loss.
 const ORDERS = { change: ['change', 'growth', 'loss'] };
 const ordersOf = key => ORDERS[key] || [key, '-' + key];
@@ -884,12 +899,12 @@ function drawTable() {
     if (isFunction(f) && (two && S.diff === 'new' ? !t.t0[f] && t.t1[f] : t.t0[f] + t.t1[f]) && (!matched || matched.is[f]))
       list.push(f);
   const less = (x, y) => x < y ? -1 : x > y ? 1 : 0;
-  const words = wanted[0] === 'image' ? images : names;
+  const words = wanted[0] === 'image' ? images : wanted[0] === 'woken' ? names.map((_, f) => wakersOf(f)[0] || '\uffff') : names;
   list.sort((x, y) => turned * (by ? by(y, t) - by(x, t) : less(words[x], words[y])) || less(names[x], names[y]));
   const head = el('tr');
   for (const [key, words] of COLUMNS) {
-    if (key === 'change' && !two || key === 'records' && !isTime()) continue;
-    const cell = el('th', undefined, { scope: 'col', className: key === 'name' || key === 'image' ? key : 'n ' + key });
+    if (key === 'change' && !two || ['records', 'woken'].includes(key) && !isTime()) continue;
+    const cell = el('th', undefined, { scope: 'col', className: { name: 'name', woken: 'image', image: 'image' }[key] || 'n ' + key });
     const next = ordersOf(key), rises = by ? turned < 0 : turned > 0;
     if (key === wanted[0]) cell.setAttribute('aria-sort', rises ? 'ascending' : 'descending');
     cell.append(button(words + (key === wanted[0] ? ARROWS[order] || (rises ? ' ▴' : ' ▾') : ''),
@@ -915,7 +930,9 @@ function drawTable() {
       row.append(el('td', words + changeText(a, b, of, isNoise(f)).replace(' points', ''),
         { className: 'n', title: amount(a) + ' → ' + amount(b) + what }));
     }
-    row.append(name, el('td', imageOf(f), { className: 'image', title: images[f] }));
+    row.append(name);
+    if (isTime()) row.append(el('td', wakersOf(f)[0] || '', { className: 'image', title: wakersOf(f).join('\n') }));
+    row.append(el('td', imageOf(f), { className: 'image', title: images[f] }));
     if (S.fn === '' + f) row.setAttribute('aria-selected', 'true');
     body.append(row);
   }
@@ -1139,7 +1156,7 @@ function drawChoices() {
   }
   if (two)
     choose('first', 'diff', 'Show', [['abs', 'change in points'], ['rel', 'change as a ratio'], ['new', 'only what is new']]);
-  choose(two ? 'choices' : 'first', 'by', 'Group by', [...groups, ['none', 'nothing']]);
+  choose(two || hasWaits ? 'choices' : 'first', 'by', 'Group by', [...groups, ['none', 'nothing']]);
   choose('choices', 'rec', 'Recursion', [['', 'as one call'], ['all', 'each call']]);
   $('others').onclick = () => $('others').setAttribute('aria-expanded', $('bar').classList.toggle('open'));
   query.oninput = () => { S.q = query.value; save(); search(); paint(); drawTable(); drawTime(); };
