@@ -327,9 +327,9 @@ static int init_runtimes(struct opd *opd)
 	struct opd_interpreter_control *control;
 	int images_fd, err;
 
-	if (!opd->pipeline.deep || !opd->pipeline.stacks->runtimes)
+	if (!opd->config.runtimes || !opd->pipeline.deep || !opd->pipeline.stacks->runtimes)
 		return 0;
-	err = opd_interpreters_new(NULL, opd_runtimes_names(opd->pipeline.stacks->runtimes), &opd->interpreters);
+	err = opd_interpreters_new(opd->config.runtimes, opd_runtimes_names(opd->pipeline.stacks->runtimes), &opd->interpreters);
 	if (err)
 		return opd_fail("no memory");
 	control = opd_wait_program_interpreters(opd->wait_program, &images_fd);

@@ -14,6 +14,7 @@
 #include "libop/base/parse.h"
 #include "libop/control/stack_setup.h"
 #include "libop/session/layout.h"
+#include "libop/stacks/runtime_name.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
@@ -143,6 +144,38 @@ static bool parse_bool(const struct row *row, const char *value, void *field, st
 	return false;
 }
 
+/* yes, no, or the words of runtimes. */
+static bool parse_runtimes(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	struct op_text no_bool = { 0 };
+	const char *at = value;
+	uint64_t bits = 0;
+
+	if (parse_bool(row, value, field, &no_bool)) {
+		*(uint64_t *)field = *(uint64_t *)field ? (1u << OP_NR_RUNTIMES) - 2 : 0;
+		return true;
+	}
+	op_text_free(&no_bool);
+	while (*(at += strspn(at, ", "))) {
+		size_t length = strcspn(at, ", ");
+		enum op_runtime runtime = OP_RUNTIME_none + 1;
+
+		while (runtime < OP_NR_RUNTIMES &&
+		       (strlen(op_runtime_word(runtime)) != length || strncmp(op_runtime_word(runtime), at, length) != 0))
+			runtime++;
+		if (runtime == OP_NR_RUNTIMES) {
+			op_text_printf(why, "'%.*s' is neither yes, no nor one of", (int)length, at);
+			for (runtime = OP_RUNTIME_none + 1; runtime < OP_NR_RUNTIMES; runtime++)
+				op_text_printf(why, " %s", op_runtime_word(runtime));
+			return false;
+		}
+		bits |= 1u << runtime;
+		at += length;
+	}
+	*(uint64_t *)field = bits;
+	return true;
+}
+
 #define FIELD(name)  offsetof(struct op_config, name)
 #define SOCKET_BYTES (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
@@ -176,6 +209,7 @@ static const struct row rows[] = {
 	{ "Bpf", "yes", parse_bool, FIELD(bpf), 0, 1, AT_START },
 	{ "Waits", "yes", parse_bool, FIELD(waits), 0, 1, AT_START },
 	{ "WaitBudget", "1M", parse_bytes, FIELD(wait_budget), 16 * KIB, 1024 * MIB, AT_START },
+	{ "Runtimes", "yes", parse_runtimes, FIELD(runtimes), 0, 0, AT_START },
 	{ "ProfileOnStart", "yes", parse_bool, FIELD(profile_on_start), 0, 1, AT_START },
 };
 

@@ -49,6 +49,7 @@ struct op_config {
 	uint64_t bpf;		      /* Bpf=, 0 or 1 */
 	uint64_t waits;		      /* Waits=, 0 or 1 */
 	uint64_t wait_budget;	      /* WaitBudget=, bytes of records in a second */
+	uint64_t runtimes;	      /* Runtimes=, a bit for each enum op_runtime */
 	uint64_t profile_on_start;    /* ProfileOnStart=, 0 or 1 */
 };
 

@@ -7,5 +7,6 @@ libop_libop_a_SOURCES += \
 	libop/control/ibs_stats.c libop/control/ibs_stats.h \
 	libop/control/jit_stats.h \
 	libop/control/protocol.c libop/control/protocol.h \
+	libop/control/runtime_stats.h \
 	libop/control/stack_setup.c libop/control/stack_setup.h
 EXTRA_DIST += libop/control/README.md

@@ -91,7 +91,7 @@ struct op_row_table_header {
 
 /* In the file as here, at its end; not aligned. */
 struct op_row_word {
-	uint32_t word; /* enum op_runtime_word (runtime_words.h); readers skip what they do not know */
+	uint32_t word;     /* enum op_runtime_word (runtime_words.h); others are skipped */
 	uint32_t nr_bytes; /* of the symbol */
 	uint64_t value;
 };

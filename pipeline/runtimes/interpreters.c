@@ -27,6 +27,11 @@ struct function {
 	uint8_t table[]; /* of lines */
 };
 
+struct process {
+	struct op_hlink link; /* by number */
+	uint32_t tgid;
+};
+
 struct image {
 	uint64_t cookie;
 	enum op_runtime runtime;
@@ -41,11 +46,12 @@ struct opd_interpreters {
 	uint64_t seed;
 	struct image images[OPD_INTERPRETER_IMAGES_MAX];
 	uint32_t nr_images;
-	bool is_wanted[OP_NR_RUNTIMES];
+	uint64_t wanted; /* a bit for each enum op_runtime */
 	uint64_t last_seen; /* the cookie of the image that was seen last */
 	int images_fd; /* -1: no program reads runtimes */
 	struct opd_interpreter_control *control;
-	struct opd_interpreter_counts counts[OP_NR_RUNTIMES];
+	struct op_htable processes;
+	uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS];
 };
 
 /* ---- functions ---- */
@@ -154,14 +160,50 @@ static bool take_call(struct opd_interpreters *interpreters, uint32_t tgid, cons
 	return false;
 }
 
-static void count_stack(struct opd_interpreter_counts *counts, uint32_t end, bool is_named)
+static void free_process(struct op_hlink *link, void *arg OP_UNUSED)
 {
-	counts->samples++;
-	counts->complete += end == OPD_READ_COMPLETE && is_named;
-	counts->none += end == OPD_READ_NONE;
-	counts->fault += end == OPD_READ_FAULT;
-	counts->deep += end == OPD_READ_DEEP;
-	counts->unnamed += !is_named;
+	free(op_container_of(link, struct process, link));
+}
+
+static void remove_process(struct op_hlink *link, void *table)
+{
+	op_htable_remove(table, link);
+	free_process(link, NULL);
+}
+
+/* True for the first sample of a process. Numbers are used again, so the table is emptied at times. */
+static bool is_new_process(struct opd_interpreters *interpreters, uint32_t tgid)
+{
+	uint64_t hash = op_hash_u64(tgid);
+	struct process *process;
+
+	for (struct op_hlink *link = op_htable_first(&interpreters->processes, hash); link; link = op_htable_next(link))
+		if (op_container_of(link, struct process, link)->tgid == tgid)
+			return false;
+	if (interpreters->processes.nr_entries >= OPD_INTERPRETER_PROCESSES_MAX)
+		op_htable_visit(&interpreters->processes, remove_process, &interpreters->processes);
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return false;
+	process->tgid = tgid;
+	if (op_htable_insert(&interpreters->processes, &process->link, hash))
+		free(process);
+	return true;
+}
+
+static void count_stack(struct opd_interpreters *interpreters, enum op_runtime runtime, uint32_t tgid, uint32_t end, bool is_named)
+{
+	static const enum op_runtime_stat stats[OPD_READ_NR_ENDS] = {
+		[OPD_READ_COMPLETE] = OP_RUNTIME_STAT_complete,
+		[OPD_READ_NONE] = OP_RUNTIME_STAT_none,
+		[OPD_READ_FAULT] = OP_RUNTIME_STAT_fault,
+		[OPD_READ_DEEP] = OP_RUNTIME_STAT_deep,
+	};
+	uint64_t *counts = interpreters->stats[runtime];
+
+	counts[OP_RUNTIME_STAT_samples]++;
+	counts[end == OPD_READ_COMPLETE && !is_named ? OP_RUNTIME_STAT_unnamed : stats[end]]++;
+	counts[OP_RUNTIME_STAT_processes] += is_new_process(interpreters, tgid);
 }
 
 struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interpreters *interpreters, uint32_t tgid, const void *note, size_t nr_bytes)
@@ -199,7 +241,7 @@ struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interprete
 						      head.end == OPD_READ_DEEP ? "[too deep]" : "[not readable]", 0),
 			.is_entry = true,
 		};
-	count_stack(&interpreters->counts[image->runtime], head.end, is_named);
+	count_stack(interpreters, image->runtime, tgid, head.end, is_named);
 	if (stack->nr_frames)
 		return stack;
 	free(stack);
@@ -255,7 +297,7 @@ void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t 
 	for (uint32_t i = 0; i < interpreters->nr_images; i++)
 		if (interpreters->images[i].cookie == cookie)
 			return;
-	if (interpreters->nr_images == OPD_INTERPRETER_IMAGES_MAX || !interpreters->is_wanted[image.runtime] ||
+	if (interpreters->nr_images == OPD_INTERPRETER_IMAGES_MAX || !(interpreters->wanted >> image.runtime & 1) ||
 	    !op_row_table_word(table, OP_WORD_PYTHON_RUNTIME, &address))
 		return;
 	told.address = address;
@@ -266,10 +308,8 @@ void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t 
 		why = strerror(-err);
 	}
 	if (err) {
-		interpreters->counts[image.runtime].refused++;
+		interpreters->stats[image.runtime][OP_RUNTIME_STAT_refused]++;
 		op_log(OP_LOG_WARNING, "the functions of %s have no names: %s", id->name.name, why);
-	} else {
-		interpreters->counts[image.runtime].images++;
 	}
 }
 
@@ -281,17 +321,7 @@ void opd_interpreters_set_maps(struct opd_interpreters *interpreters, int images
 
 /* ---- the rest ---- */
 
-static bool has_word(const char *words, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = words; (at = strstr(at, word)); at += length)
-		if ((at == words || strchr(", ", at[-1])) && (!at[length] || strchr(", ", at[length])))
-			return true;
-	return false;
-}
-
-int opd_interpreters_new(const char *words, struct opd_runtime_names *names, struct opd_interpreters **ret_runtimes)
+int opd_interpreters_new(uint64_t wanted, struct opd_runtime_names *names, struct opd_interpreters **ret_interpreters)
 {
 	struct opd_interpreters *interpreters = calloc(1, sizeof(*interpreters));
 
@@ -300,10 +330,9 @@ int opd_interpreters_new(const char *words, struct opd_runtime_names *names, str
 	interpreters->images_fd = -1;
 	interpreters->last_seen = OP_DCOOKIE_NONE;
 	interpreters->seed = op_now_ns() ^ (uintptr_t)interpreters;
-	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++)
-		interpreters->is_wanted[i] = !words || has_word(words, op_runtime_word(i));
+	interpreters->wanted = wanted;
 	interpreters->names = names;
-	*ret_runtimes = interpreters;
+	*ret_interpreters = interpreters;
 	return 0;
 }
 
@@ -313,10 +342,14 @@ void opd_interpreters_free(struct opd_interpreters *interpreters)
 		return;
 	op_htable_visit(&interpreters->functions, free_function, NULL);
 	op_htable_free(&interpreters->functions);
+	op_htable_visit(&interpreters->processes, free_process, NULL);
+	op_htable_free(&interpreters->processes);
 	free(interpreters);
 }
 
-const struct opd_interpreter_counts *opd_interpreters_counts(const struct opd_interpreters *interpreters, enum op_runtime runtime)
+void opd_interpreters_add_counts(const struct opd_interpreters *interpreters, uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS])
 {
-	return &interpreters->counts[runtime];
+	for (size_t i = 0; i < OP_NR_RUNTIMES; i++)
+		for (size_t k = 0; k < OP_NR_RUNTIME_STATS; k++)
+			stats[i][k] += interpreters->stats[i][k];
 }

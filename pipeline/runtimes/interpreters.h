@@ -9,21 +9,13 @@
 #define OPD_INTERPRETERS_H
 
 #include "libop/base/compiler.h"
+#include "libop/control/runtime_stats.h"
 #include "libop/session/dcookie.h"
 #include "libop/unwind/row_table.h"
 #include "pipeline/runtimes/names.h"
 #include "pipeline/runtimes/shared.h"
 
 struct opd_interpreters;
-
-/* What was seen of a runtime since opd was started. */
-struct opd_interpreter_counts {
-	uint64_t images;  /* files that have it */
-	uint64_t refused; /* and such that opd does not know how to read */
-	/* samples and waits in its processes: */
-	uint64_t samples, complete, none, fault, deep;
-	uint64_t unnamed; /* of those with frames: some of them has no name */
-};
 
 /* The functions that a thread ran, the innermost first. */
 struct opd_interpreter_stack {
@@ -38,11 +30,11 @@ struct opd_interpreter_stack {
 };
 
 /*
- * words: of the configuration Runtimes=, NULL: all. The names stay the caller's. 0 or -ENOMEM. opd_interpreters_free frees; NULL is
+ * wanted: of the configuration Runtimes=, a bit for each enum op_runtime. The names stay the caller's. 0 or -ENOMEM. opd_interpreters_free frees; NULL is
  * allowed.
  */
-int opd_interpreters_new(const char *words, struct opd_runtime_names *names,
-			 struct opd_interpreters **ret_interpreters) OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+int opd_interpreters_new(uint64_t wanted, struct opd_runtime_names *names,
+			 struct opd_interpreters **ret_interpreters) OP_NONNULL OP_MUST_CHECK;
 void opd_interpreters_free(struct opd_interpreters *interpreters);
 
 /* The maps interpreter_images and interpreter_control of the program, which stay the caller's. */
@@ -65,7 +57,8 @@ struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interprete
 /* A copy, which the caller frees. NULL: of NULL, or no memory. */
 struct opd_interpreter_stack *opd_interpreter_stack_copy(const struct opd_interpreter_stack *stack) OP_MUST_CHECK;
 
-/* Of one runtime. */
-const struct opd_interpreter_counts *opd_interpreters_counts(const struct opd_interpreters *interpreters, enum op_runtime runtime) OP_NONNULL;
+/* Adds what was seen since opd was started (libop/control/runtime_stats.h). */
+void opd_interpreters_add_counts(const struct opd_interpreters *interpreters,
+				 uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS]) OP_NONNULL;
 
 #endif

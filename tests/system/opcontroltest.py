@@ -43,6 +43,8 @@ BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping
                                                       "lost_no_room", "lost_no_space", "lost_too_many_files",
                                                       "lost_file_limit", "lost_io_error", "lost_no_memory")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
+STATUS_KEYS |= {"%s_%s" % (runtime, n) for runtime in ("python", "node", "java", "php", "perl", "ruby") for n in (
+    "processes", "refused", "samples", "complete", "none", "fault", "deep", "moved", "unnamed")}
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_file_limit", "lost_io_error",
           "lost_no_memory"}
 EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored",
@@ -136,5 +138,5 @@ class FakeDaemon:
 
 def status_payload(state=1):
     """Of the calling process, which runs, or is paused, and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ6I15424x" % (24 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
+    return struct.pack("<8I%dQ6I15928x" % (24 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
                        *[0] * (36 + len(JIT_KEYS | BOUND_KEYS)))

@@ -224,6 +224,19 @@ static void show_daemon(const struct op_status *status)
 		       status->nr_cgroups, status->not_split, status->of_unknown_cgroups);
 }
 
+static void show_runtime(const struct op_status *status, enum op_runtime runtime)
+{
+	const uint64_t *stats = status->runtimes[runtime];
+
+	if (!stats[OP_RUNTIME_STAT_samples] && !stats[OP_RUNTIME_STAT_refused])
+		return;
+#define X(name, meaning)                                                                                                           \
+	if (stats[OP_RUNTIME_STAT_##name])                                                                                         \
+		printf("        %s, " #name ": %" PRIu64 " (%s)\n", op_runtime_word(runtime), stats[OP_RUNTIME_STAT_##name], meaning);
+	OP_RUNTIME_STATS(X)
+#undef X
+}
+
 static void show_counters(const struct op_status *status)
 {
 #define X(name, is_loss, meaning)                                                                                                  \
@@ -233,6 +246,8 @@ static void show_counters(const struct op_status *status)
 #define X(name, meaning) show_counter("Deep stacks, " #name, status->deep[OP_DEEP_##name], meaning);
 	OP_DEEP_STATS(X)
 #undef X
+	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++)
+		show_runtime(status, i);
 #define X(name, member, meaning) show_counter("IBS records, " #name, status->ibs[OP_IBS_STAT_##name], meaning);
 	OP_IBS_STATS(X)
 #undef X
@@ -316,6 +331,23 @@ static const struct field status_fields[] = {
 #undef X
 #define X(name, meaning) { "deep_" #name, offsetof(struct op_status, deep) + OP_DEEP_##name * sizeof(uint64_t), U64 },
 			OP_DEEP_STATS(X)
+#undef X
+#define STAT(runtime, name)                                                                                                        \
+	{ #runtime "_" #name,                                                                                                    \
+	  offsetof(struct op_status, runtimes) +                                                                                   \
+		  (OP_RUNTIME_##runtime * OP_NR_RUNTIME_STATS + OP_RUNTIME_STAT_##name) * sizeof(uint64_t),                        \
+	  U64 },
+#define X(runtime)                                                                                                                 \
+	STAT(runtime, processes)                                                                                                   \
+	STAT(runtime, refused)                                                                                                     \
+	STAT(runtime, samples)                                                                                                     \
+	STAT(runtime, complete)                                                                                                    \
+	STAT(runtime, none)                                                                                                        \
+	STAT(runtime, fault)                                                                                                       \
+	STAT(runtime, deep)                                                                                                        \
+	STAT(runtime, moved)                                                                                                       \
+	STAT(runtime, unnamed)
+			OP_RUNTIMES(X)
 #undef X
 #define X(name, member, meaning) { "ibs_" #name, offsetof(struct op_status, ibs) + OP_IBS_STAT_##name * sizeof(uint64_t), U64 },
 			OP_IBS_STATS(X)

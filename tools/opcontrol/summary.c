@@ -125,6 +125,29 @@ static void add_cut(const struct op_status *status, struct op_text *text)
 			       status->deep[OP_DEEP_cut_bytes] / nr / 1024, status->deep[OP_DEEP_cut_most_bytes] / 1024);
 }
 
+/* For each runtime that was seen, how many of its samples have names. */
+static void show_runtimes(const struct op_status *status)
+{
+	struct op_text text = { 0 };
+
+	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++) {
+		const uint64_t *stats = status->runtimes[i];
+
+		if (stats[OP_RUNTIME_STAT_samples])
+			op_text_printf(&text, "%s%s in %" PRIu64 " %s, %" PRIu64 " samples, %.1f %% with all names",
+				       text.length ? "; " : "", op_runtime_word(i), stats[OP_RUNTIME_STAT_processes],
+				       stats[OP_RUNTIME_STAT_processes] == 1 ? "process" : "processes",
+				       stats[OP_RUNTIME_STAT_samples],
+				       100.0 * (double)stats[OP_RUNTIME_STAT_complete] / (double)stats[OP_RUNTIME_STAT_samples]);
+		if (stats[OP_RUNTIME_STAT_refused])
+			op_text_printf(&text, "%s%s: %" PRIu64 " %s cannot be read, the log says why", text.length ? "; " : "",
+				       op_runtime_word(i), stats[OP_RUNTIME_STAT_refused],
+				       stats[OP_RUNTIME_STAT_refused] == 1 ? "file" : "files");
+	}
+	if (text.length)
+		show_built("Runtimes: ", &text);
+}
+
 /* Where callers are missing most often, and why. */
 static void show_stops(const struct op_status *status)
 {
@@ -154,8 +177,10 @@ void ctl_show_stacks(const struct opcontrol *ctl, const struct ctl_daemon *daemo
 	else
 		add_stack_setup(ctl, &text);
 	show_built("Stacks: ", &text);
-	if (daemon->status)
-		show_stops(daemon->status);
+	if (!daemon->status)
+		return;
+	show_stops(daemon->status);
+	show_runtimes(daemon->status);
 }
 
 static void show_separation(const struct opcontrol *ctl, const struct op_status *status)
