@@ -296,7 +296,8 @@ def check_waits(look, without):
     require(found == [["87.5 %", "87.5 %", "14", "warm"], ["12.5 %", "12.5 %", "3", "hot"]], "the table: %s" % found)
     look.is_true("$('table').rows[1].cells[0].title === '3.50 s'", "its time")
     woken = look.run("[...$('table').rows].slice(0, 2).map(row => [row.cells[4].textContent, row.cells[4].title])")
-    require(woken == [["Woken by", ""], ["keeper (prog) 57.1 %", "keeper (prog) 57.1 %\n(interrupt) 20.0 %"]], "who woke it: %s" % woken)
+    require(woken == [["Woken by", ""], ["keeper (prog) 57.1 %", "keeper (prog) 57.1 %\n(interrupt) 20.0 %"]],
+            "who woke it: %s" % woken)
     look.run("openFunction(names.indexOf('warm'))")
     look.is_true("$('where').textContent.includes('Woken bykeeper (prog) 57.1 %, (interrupt) 20.0 %')", "where: " +
                  look.run("$('where').textContent"))

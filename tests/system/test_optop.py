@@ -182,6 +182,9 @@ def check_screen(box):
         for key, title in (("i", "IMAGE"), ("n", "PROCESS NAME"), ("c", "CGROUP"), ("p", "CALLED FUNCTION")):
             screen.keys(key)
             screen.await_text(title, "%", "samples of")
+        screen.keys("w")
+        # opd may have none: then the line says where the reason is
+        screen.await_text("FUNCTION THAT WAITED", "waits", absent="samples of")
         screen.keys("h")
         screen.await_text("Page Up and Down", "opd takes %d of them per second" % STACK_RATE)
         screen.keys("i")

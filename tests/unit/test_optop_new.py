@@ -47,6 +47,17 @@ class Displays:
             rows[" ".join(name.split())] = int(count)
         return rows
 
+    def lines(self):
+        """The rows of a display as they are."""
+        rows, line = [], self.process.stdout.readline()
+        while not re.match(r" *(SAMPLES|TIME) +%", line):
+            if not line:
+                raise AssertionError("optop ended")
+            line = self.process.stdout.readline()
+        while (line := self.process.stdout.readline().rstrip("\n")):
+            rows.append(line)
+        return rows
+
     def await_rows(self):
         while not (rows := self.next()):
             pass
@@ -172,6 +183,29 @@ class TestNewStacks(StackCase):
             errors = displays.end()
         self.assertEqual({name.split()[-2]: count for name, count in rows.items() if "(" in name}, {"cold": 5, "hot": 3}, rows)
         self.assertNotIn("/bin/other", errors)
+
+    def test_waits(self):
+        """What threads waited since the display before, in time; samples of CPUs are not mixed with it."""
+        def wait(names, us, state=1):
+            self.store.add(self.frames(*names), us, state=state, event="WAIT:1:0")
+
+        self.fill()
+        wait(("_start", "cold"), 9000000)
+        self.write()
+        for view, wanted in (("wait", ["  2.50 s  83.33  prog                   warm", "  500 ms  16.67  prog                   hot"]),
+                             ("comm", ["       7 100.00  prog"])):
+            displays = Displays(self.dir, "--accumulate", "--by=" + view)
+            try:
+                self.assertEqual(displays.lines(), [])
+                wait(("_start", "cold", "warm"), 2500000)
+                wait(("_start", "hot"), 500000, state=2)
+                self.store.add(self.frames("_start", "cold", "warm", "hot"), 7)
+                self.write()
+                while not (lines := displays.lines()):
+                    pass
+            finally:
+                displays.end()
+            self.assertEqual(lines, wanted)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ static int take_delay(void *field, const char *value)
 static const struct opr_option rows[] = {
 	{ "accumulate", 'a', FIELD(accumulate), NULL, "count from the start of optop, not from the last display", NULL },
 	{ "batch", 'b', FIELD(batch), NULL, "write text to standard output instead of a screen", NULL },
-	{ "by", 0, FIELD(view), take_view, "what to show first (default function)", "function|image|comm|cgroup|path" },
+	{ "by", 0, FIELD(view), take_view, "what to show first (default function)", "function|image|comm|cgroup|path|wait" },
 	{ "delay", 'd', FIELD(delay), take_delay, "time from one display to the next (default 2)", "seconds" },
 	{ "iterations", 'n', FIELD(iterations), opr_take_number, "end after NUMBER displays", "number" },
 	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },

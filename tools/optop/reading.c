@@ -10,6 +10,7 @@
 #include "tools/report/run.h"
 #include "tools/stacks/arrange.h"
 #include "tools/stacks/read_stacks.h"
+#include "tools/stacks/wait_list.h"
 
 #define PATH_PERCENT 1.0 /* paths with less are added up */
 #define RETRIES      3   /* a file was removed while it was read */
@@ -325,12 +326,19 @@ static int make_tree(struct opr_call_tree *tree, enum top_view view, const struc
 {
 	/* of this tree, by the depth in the other */
 	struct opr_call_node *nodes[OPR_CALL_DEPTH_MAX + 2] = { 0 };
+	bool skips = false;
 
 	for (const struct opr_call_node *node = opr_call_next(&all->root); node; node = opr_call_next(node)) {
 		size_t depth = opr_call_depth(node);
 
-		if (depth == 1)
-			nodes[1] = add_context(tree, view, &contexts->rows[strtoul(node->function->name, NULL, 10)], has_events);
+		const struct opr_stack_context *context =
+			depth == 1 ? &contexts->rows[strtoul(node->function->name, NULL, 10)] : NULL;
+
+		skips = context ? context->is_wait : skips;
+		if (skips)
+			continue;
+		if (context)
+			nodes[1] = add_context(tree, view, context, has_events);
 		else
 			nodes[depth] = view == TOP_PATHS ? add_call(tree, nodes[depth - 1], node->function) : nodes[1];
 		if (!nodes[depth])
@@ -357,6 +365,71 @@ static int add_stack_view(struct top_table *table, struct opr_call_tree *all)
 	return err;
 }
 
+/* The waits of all contexts, with their states. */
+static int make_waits(struct opr_call_tree *tree, const struct opr_call_tree *all, const struct opr_stack_contexts *contexts)
+{
+	struct opr_call_node *nodes[OPR_CALL_DEPTH_MAX + 2] = { 0 };
+	bool skips = false;
+
+	for (const struct opr_call_node *node = opr_call_next(&all->root); node; node = opr_call_next(node)) {
+		size_t depth = opr_call_depth(node);
+		const struct opr_call_function *function = node->function;
+		char name[32];
+
+		if (depth == 1) {
+			const struct opr_stack_context *context = &contexts->rows[strtoul(function->name, NULL, 10)];
+
+			snprintf(name, sizeof(name), "[%s]", op_wait_state_name(context->state));
+			function = opr_call_function(tree, OPR_CALL_STATE, name, "");
+			skips = !context->is_wait;
+		} else if (!skips) {
+			function = opr_call_function(tree, function->kind, function->name, function->image);
+		}
+		if (skips)
+			continue;
+		nodes[depth] = function ? opr_call_child(tree, depth == 1 ? &tree->root : nodes[depth - 1], function) : NULL;
+		if (!nodes[depth])
+			return opr_no_memory();
+		nodes[depth]->self += node->self;
+		nodes[depth]->self_records += node->self_records;
+	}
+	return 0;
+}
+
+static int add_waits(struct top_table *table, const struct opr_call_tree *all, const struct opr_stack_contexts *contexts)
+{
+	struct opr_call_tree tree = { 0 };
+	struct opr_wait_list list = { 0 };
+	int err = make_waits(&tree, all, contexts);
+
+	if (!err)
+		err = opr_wait_list_make(&list, &tree, false);
+	for (size_t i = 0; i < list.nr_rows && !err; i++) {
+		const struct opr_call_function *function = list.rows[i].function;
+
+		err = add_row(table, function->name, opr_base_name(function->image), 0, list.rows[i].self_us);
+	}
+	table->idle_us = list.idle_us;
+	table->total = list.all_us - list.idle_us;
+	opr_wait_list_free(&list);
+	opr_call_tree_free(&tree);
+	return err;
+}
+
+/* The first event that is not WAIT; NULL: there is none. How many of them there are. */
+static char *first_event(const struct opr_stack_sums *sums, size_t *ret_nr)
+{
+	char *first = NULL;
+
+	*ret_nr = 0;
+	for (size_t i = sums->events.nr_words; i--;)
+		if (!opr_view_has(OPR_VIEW_WAIT, sums->events.words[i])) {
+			first = sums->events.words[i];
+			++*ret_nr;
+		}
+	return first;
+}
+
 static int read_stacks(struct top_reading *reading, const struct top_query *query, struct opr_run *run)
 {
 	struct opr_stack_contexts contexts = { 0 };
@@ -364,23 +437,33 @@ static int read_stacks(struct top_reading *reading, const struct top_query *quer
 	struct opr_stack_sums sums = { 0 };
 	const struct opr_before *earlier = query->report.earlier;
 	int err = opr_run_to(run, OPR_STEP_READ);
+	size_t nr_events = 0;
+	char *event = NULL;
 
 	if (!err)
 		err = opr_stacks_read(&all, &sums, &run->selection, run->query, &contexts);
 	reading->nr_put_off = sums.nr_put_off;
-	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err && (!earlier || earlier->is_set); view++) {
+	if (!err)
+		event = first_event(&sums, &nr_events);
+	if (event)
+		event[strcspn(event, ":")] = '\0';
+	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && event && !err && (!earlier || earlier->is_set); view++) {
 		struct opr_call_tree tree = { 0 };
 		struct top_table *table;
 
 		if (!wants(query, view))
 			continue;
-		err = make_tree(&tree, view, &all, &contexts, sums.events.nr_words > 1);
+		err = make_tree(&tree, view, &all, &contexts, nr_events > 1);
 		if (!err) {
-			sums.events.words[0][strcspn(sums.events.words[0], ":")] = '\0';
-			table = add_table(reading, view, sums.events.words[0]);
+			table = add_table(reading, view, event);
 			err = table ? add_stack_view(table, &tree) : -ENOMEM;
 		}
 		opr_call_tree_free(&tree);
+	}
+	if (!err && wants(query, TOP_WAITS) && sums.events.nr_words > nr_events && (!earlier || earlier->is_set)) {
+		struct top_table *table = add_table(reading, TOP_WAITS, OP_WAITS_NAME);
+
+		err = table ? add_waits(table, &all, &contexts) : -ENOMEM;
 	}
 	opr_stack_sums_free(&sums);
 	opr_call_tree_free(&all);

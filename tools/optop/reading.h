@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What has most samples since the reading before: rows of the current session. Functions and images
- * come from the sample files, process names, cgroups and paths from the stacks. A reading of one of
- * these sources has the rows of all views, so that a change of the view has its rows at once. One
- * thread.
+ * come from the sample files, process names, cgroups, paths and waits from the stacks. A reading of
+ * one of these sources has the rows of all views, so that a change of the view has its rows at once.
+ * One thread.
  */
 #ifndef TOP_READING_H
 #define TOP_READING_H
@@ -16,7 +16,8 @@
 	X(IMAGES, 'i', "image", "IMAGE")                                                                                           \
 	X(NAMES, 'n', "comm", "PROCESS NAME")                                                                                      \
 	X(CGROUPS, 'c', "cgroup", "CGROUP")                                                                                        \
-	X(PATHS, 'p', "path", "APPLICATION, FUNCTION > CALLED FUNCTION")
+	X(PATHS, 'p', "path", "APPLICATION, FUNCTION > CALLED FUNCTION")                                                            \
+	X(WAITS, 'w', "wait", "FUNCTION THAT WAITED")
 
 enum top_view {
 #define X(id, key, word, title) TOP_##id,
@@ -31,7 +32,7 @@ enum top_view {
 struct top_row {
 	char *name;
 	char *image; /* "": none, or that of the row above */
-	uint64_t count;
+	uint64_t count;     /* samples; of waits microseconds */
 	uint64_t key;       /* rows with one key are one */
 	unsigned int depth; /* of a path: lines above it that it belongs to */
 };
@@ -43,6 +44,7 @@ struct top_table {
 	struct top_row *rows; /* most samples first; paths: a tree, parents first */
 	size_t nr_rows, capacity;
 	uint64_t total;
+	uint64_t idle_us; /* of waits for work, which have no row and are not in the total */
 };
 
 /* Zeroed at first; top_reading_free in any case. */

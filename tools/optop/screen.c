@@ -261,6 +261,7 @@ static const char *const help[] = {
 	"f  functions             i  images (programs, libraries, the kernel)",
 	"n  process names         c  cgroups (services, containers)",
 	"p  paths: who called whom, from the root; less than 1 % is added up",
+	"w  waits: functions in which threads waited, in time",
 	"",
 	"e  the next event        a  count from now on, or from one display to the next",
 	"<  a minute back in time, of those that opd keeps",
@@ -270,8 +271,8 @@ static const char *const help[] = {
 	"SPACE  stop and go on    arrows, Page Up and Down, Home  scroll",
 	"q  quit                  h, ?  this help",
 	"",
-	"Functions and images are counted from all samples. Process names, cgroups and",
-	"paths come from the stacks.",
+	"Functions and images are counted from all samples. Process names, cgroups, paths",
+	"and waits come from the stacks.",
 };
 
 static void draw_help(const struct screen *screen)
@@ -309,7 +310,7 @@ static void draw(struct screen *screen)
 		draw_help(screen);
 	else
 		draw_rows(screen);
-	op_text_printf(&text, "f function  i image  n name  c cgroup  p path  %s  %.3g s  h help  q quit",
+	op_text_printf(&text, "f function i image n name c cgroup p path w wait  %s  %.3g s  h help  q quit",
 		       top->accumulates ? "a: sum" : "a sum", top->delay);
 	draw_line(LINES - 1, op_text_get(&text), (int)A_REVERSE);
 	op_text_free(&text);

@@ -146,6 +146,7 @@ static struct opr_query query_of(struct top *top, enum top_source source, uint32
 	query.session_dir = top->session_dir;
 	query.merge.merge = (struct opr_merge){ .lib = true, .cpu = true, .tid = true, .tgid = true };
 	query.stacks = query.sessions_only = source == TOP_STACKS;
+	query.view = source == TOP_STACKS ? OPR_VIEW_PAGE : OPR_VIEW_CPU; /* both samples and waits */
 	query.totals_only = !(views & 1u << TOP_FUNCTIONS);
 	query.earlier = top->is_past ? NULL : &top->bases[source];
 	query.naming = (struct opr_naming){ .demangle = OPR_DEMANGLE_SMART,
@@ -375,12 +376,40 @@ static void add_state(const struct top *top, struct op_text *text)
 	op_text_add(text, top->display.state ? top->display.state : "");
 }
 
+static void add_time(struct op_text *text, uint64_t us)
+{
+	struct opr_time_text time = opr_format_us(us);
+
+	op_text_add(text, time.text + strspn(time.text, " "));
+}
+
+static void add_waits(const struct top *top, struct op_text *text)
+{
+	const struct top_found *found = top_found(top);
+	const struct top_table *table = top_table(top);
+
+	if (!table) {
+		op_text_add(text, "no waits: opcontrol --status says why");
+		return;
+	}
+	add_time(text, table->total);
+	op_text_printf(text, " of waits in %.1f s, and ", found->seconds);
+	add_time(text, table->idle_us);
+	op_text_add(text, " of waits for work, which have no rows");
+	if (found->reading.nr_put_off)
+		op_text_printf(text, "; the symbols of %zu images are being read", found->reading.nr_put_off);
+}
+
 static void add_samples(const struct top *top, struct op_text *text)
 {
 	const struct top_display *display = &top->display;
 	const struct top_found *found = top_found(top);
 	const struct top_table *table = top_table(top);
 
+	if (top->view == TOP_WAITS && !found->err && !found->is_new) {
+		add_waits(top, text);
+		return;
+	}
 	if (found->err || found->is_new || !table) {
 		op_text_add(text, found->err ? "no samples" : "collecting samples ...");
 		return;
@@ -439,10 +468,15 @@ const char *top_view_word(enum top_view view)
 	return words[view];
 }
 
+static bool has_image_column(enum top_view view)
+{
+	return view == TOP_FUNCTIONS || view == TOP_WAITS;
+}
+
 void top_add_title(const struct top *top, struct op_text *text)
 {
-	op_text_add(text, " SAMPLES      %  ");
-	if (top->view == TOP_FUNCTIONS)
+	op_text_add(text, top->view == TOP_WAITS ? "    TIME      %  " : " SAMPLES      %  ");
+	if (has_image_column(top->view))
 		op_text_printf(text, "%-22s ", "IMAGE");
 	op_text_add(text, titles[top->view]);
 }
@@ -485,9 +519,13 @@ void top_add_row(const struct top *top, const struct top_row *row, size_t nr_col
 	const char *name = row->name;
 	size_t begin, image_bytes = strlen(row->image) + 4;
 
-	op_text_printf(text, "%8" PRIu64 " %6.2f  ", row->count, opr_percent(row->count, top_table(top)->total));
+	if (top->view == TOP_WAITS)
+		op_text_printf(text, "%8s", opr_format_us(row->count).text);
+	else
+		op_text_printf(text, "%8" PRIu64, row->count);
+	op_text_printf(text, " %6.2f  ", opr_percent(row->count, top_table(top)->total));
 	begin = text->length;
-	if (top->view == TOP_FUNCTIONS) {
+	if (has_image_column(top->view)) {
 		op_text_add_escaped(text, row->image);
 		op_text_printf(text, "%*s ", text->length - begin < 22 ? (int)(22 - (text->length - begin)) : 0, "");
 	}
@@ -496,7 +534,7 @@ void top_add_row(const struct top *top, const struct top_row *row, size_t nr_col
 		name = end_of_path(name, nr_columns - text->length - image_bytes);
 	op_text_add(text, name > row->name ? "> " : "");
 	/* A row of an image without symbols has the name of the image. */
-	add_path(top->view == TOP_FUNCTIONS && !strcmp(name, row->image) ? "(no symbols)" : name, text);
+	add_path(has_image_column(top->view) && !strcmp(name, row->image) ? "(no symbols)" : name, text);
 	if (top->view == TOP_PATHS && row->image[0]) {
 		op_text_add(text, "  (");
 		op_text_add_escaped(text, row->image);

@@ -214,7 +214,8 @@ function build() {
     return groups.get(key);
   });
   counts.forEach((n, i) => { if (accepted[countOf[i]]) byGroup[groupOf[countOf[i]]].counts.push(i); });
-  const p = [-1], f = [-1], s0 = [0], s1 = [0], r0 = [0], r1 = [0], ofWait = [], wokenBy = [], first = [0], next = [0], tops = new Map();
+  const p = [-1], f = [-1], s0 = [0], s1 = [0], r0 = [0], r1 = [0], ofWait = [], wokenBy = [];
+  const first = [0], next = [0], tops = new Map();
   const add = (parent, fn) => {
     for (const list of [s0, s1, r0, r1, first]) list.push(0);
     p.push(parent); f.push(fn); next.push(first[parent]);
@@ -904,7 +905,8 @@ function drawTable() {
   const head = el('tr');
   for (const [key, words] of COLUMNS) {
     if (key === 'change' && !two || ['records', 'woken'].includes(key) && !isTime()) continue;
-    const cell = el('th', undefined, { scope: 'col', className: { name: 'name', woken: 'image', image: 'image' }[key] || 'n ' + key });
+    const cell = el('th', undefined, { scope: 'col',
+      className: { name: 'name', woken: 'image', image: 'image' }[key] || 'n ' + key });
     const next = ordersOf(key), rises = by ? turned < 0 : turned > 0;
     if (key === wanted[0]) cell.setAttribute('aria-sort', rises ? 'ascending' : 'descending');
     cell.append(button(words + (key === wanted[0] ? ARROWS[order] || (rises ? ' ▴' : ' ▾') : ''),
