@@ -192,8 +192,8 @@ class TestNewStacks(StackCase):
         self.fill()
         wait(("_start", "cold"), 9000000)
         self.write()
-        for view, wanted in (("wait", ["  2.50 s  83.33  prog                   warm", "  500 ms  16.67  prog                   hot"]),
-                             ("comm", ["       7 100.00  prog"])):
+        times = ["  2.50 s  83.33  prog                   warm", "  500 ms  16.67  prog                   hot"]
+        for view, wanted in (("wait", times), ("comm", ["       7 100.00  prog"])):
             displays = Displays(self.dir, "--accumulate", "--by=" + view)
             try:
                 self.assertEqual(displays.lines(), [])

@@ -207,7 +207,7 @@ class Waits(StackCase):
         self.assertIn("  3.25 s  40.0000   3.25 s       14  pthread_mutex_lock  (prog)  blocked 92.3 %, runnable 7.69 %\n", text)
         self.assertIn("  4.00 s  49.2308   4.00 s        6  (waits for work: --idle=show has their stacks)\n", text)
         self.report("--waits", rc=1)
-        self.assertIn("--waits goes together with --symbols", self.err)
+        self.assertIn("--waits goes together with --symbols or --over-time", self.err)
         for option in ("--by=cgroup", "--format=xml", "--callgraph", "--stacks"):
             self.report("-l", "--waits", option, rc=1)
 
@@ -301,6 +301,27 @@ class Waits(StackCase):
         # calls are those of samples: waits make none
         self.assertIn("serve", self.report("-c", *span))
         self.assertNotIn("epoll_wait", self.report("-c", *span))
+
+    def test_over_time(self):
+        """Functions that waited, by the minute; or one function, image or application."""
+        self.fill(ledger=False)
+        self.write_minutes()
+        table = list(csv.DictReader(io.StringIO(self.report("--over-time", "--waits", "--format=csv"))))
+        self.assertEqual([(row["function"], row["us"], row["all-us"]) for row in table],
+                         [("lock_cache", us, us) for us in ("1000000", "4000000", "1000000")])
+        everything = json.loads(self.report("--over-time", "--waits", "--idle=show", "--format=json"))
+        self.assertEqual(everything["names"], ["lock_cache", "epoll_wait"])
+        self.assertEqual([(row["us"], row["all"]) for row in everything["course"]],
+                         [([1000000, 500000], 1500000), ([4000000, 500000], 4500000), ([1000000, 500000], 1500000)])
+        for name, what in (("serve", "function"), ("prog", "application")):
+            text = self.report("--over-time=" + name, "--waits")
+            self.assertIn("The %s %s waited 6.00 s, 100.0000 %%\n" % (what, name), text)
+            self.assertRegex(text, r"\nbegin +time +%\n2026-11-21 03:00:00 +1.00 s 100.0000 ")
+        self.assertIn("Waits: 7.50 s\n    time        %  over time  function\n  6.00 s  80.0000",
+                      self.report("--over-time", "--waits", "--idle=show"))
+        self.report("--over-time=nosuch", "--waits", rc=1)
+        self.assertIn("no application, image or function that waited has that name", self.err)
+        self.report("--over-time", "--wakers", rc=1)
 
     def test_explain(self):
         """What waited, with the figures of the report that it names."""

@@ -3,7 +3,8 @@ bin_PROGRAMS += bin/opreport
 bin_opreport_SOURCES += \
 	tools/opreport/main.c \
 	tools/opreport/notes.c tools/opreport/notes.h \
-	tools/opreport/over_time.c tools/opreport/over_time.h tools/opreport/over_time_write.c \
+	tools/opreport/over_time.c tools/opreport/over_time.h tools/opreport/over_time_waits.c \
+	tools/opreport/over_time_write.c \
 	tools/opreport/explain.c tools/opreport/explain.h tools/opreport/explain_text.c \
 	tools/opreport/runtimes.c tools/opreport/runtimes.h \
 	tools/opreport/waits.c tools/opreport/waits.h \

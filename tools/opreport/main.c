@@ -717,7 +717,7 @@ static int report_over_time(const struct opr_options *options, const struct opr_
 	err = opr_run_to(&report.run, OPR_STEP_READ);
 	if (err)
 		goto out;
-	err = opr_course_read(&course, &report.run, options->course_of);
+	err = (options->waits ? opr_course_read_waits : opr_course_read)(&course, &report.run, options->course_of);
 	if (err)
 		goto out;
 	err = open_output(&report);

@@ -369,8 +369,8 @@ static int check(const struct opr_options *options)
 		  "--format=perf has samples, and waits are times: --format=pprof has them" },
 		{ query->show_idle && query->view == OPR_VIEW_CPU && !options->waits && !options->html,
 		  "--idle is meaningless without --stacks=wait, --stacks=wall, --waits and --html" },
-		{ options->waits && (!query->symbols || query->stacks),
-		  "--waits goes together with --symbols: opreport -l --waits" },
+		{ options->waits && !options->over_time && (!query->symbols || query->stacks),
+		  "--waits goes together with --symbols or --over-time: opreport -l --waits" },
 		{ options->waits && (query->details || query->callgraph || query->memory || query->by || query->lines ||
 				     query->accumulated || query->show_address || query->images || options->html ||
 				     options->sort.nr_words || query->include_symbols.nr_words || query->exclude_symbols.nr_words),
@@ -378,6 +378,7 @@ static int check(const struct opr_options *options)
 		{ options->waits && options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON &&
 			  options->format != OPR_FORMAT_CSV,
 		  "--waits is written as text, --format=csv or --format=json" },
+		{ options->wakers && options->over_time, "--wakers and --over-time do not go together" },
 		{ options->waits && (options->diff || options->top_changes), "--waits is of one profile" },
 		{ query->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },

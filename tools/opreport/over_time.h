@@ -19,6 +19,7 @@ struct opr_course {
 	struct opr_words rows; /* an application each, or the one thing that was asked for */
 	const char *what;      /* "application", "image" or "function" */
 	char *event;           /* "TIMER:1000000" */
+	bool is_time;          /* of waits: values are microseconds */
 	struct opr_bin *bins;  /* by time */
 	size_t nr_bins;
 	bool by_hour;
@@ -30,6 +31,13 @@ struct opr_course {
  * 0; -ENOENT after a message: nothing has the name, or no timeline has that time; another -errno.
  */
 int opr_course_read(struct opr_course *course, struct opr_run *run, const char *name) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+
+/*
+ * The same of the waits: of a function, whatever it called, an image or an application, or of the
+ * functions that waited longest. Waits for work are left out unless the query shows them.
+ */
+int opr_course_read_waits(struct opr_course *course, struct opr_run *run,
+			  const char *name) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 void opr_course_free(struct opr_course *course) OP_NONNULL;
 

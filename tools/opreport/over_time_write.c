@@ -24,6 +24,24 @@ static const char *const bars_utf8[] = { "", "▏", "▎", "▍", "▌", "▋", 
 
 /* ---- the chart ---- */
 
+/* Samples, or a time, in eight columns. */
+static struct opr_time_text amount(const struct opr_course *course, uint64_t value)
+{
+	struct opr_time_text text;
+
+	if (course->is_time)
+		return opr_format_us(value);
+	snprintf(text.text, sizeof(text.text), "%8" PRIu64, value);
+	return text;
+}
+
+static void write_amount(const struct opr_course *course, uint64_t value, const char *unit, FILE *out)
+{
+	struct opr_time_text text = amount(course, value);
+
+	fprintf(out, "%s%s", text.text + strspn(text.text, " "), course->is_time ? "" : unit);
+}
+
 /* Several bins that share a column, since the terminal has not enough of them. */
 static uint64_t sum_group(const struct opr_course *course, size_t row, size_t first, size_t nr)
 {
@@ -81,7 +99,12 @@ static void write_head(const struct opr_course *course, FILE *out)
 	fprintf(out, "Time: %s to %s, %zu grain%s of %s\n", begin, end, course->nr_bins, course->nr_bins == 1 ? "" : "s",
 		op_text_get(&grain));
 	op_text_free(&grain);
-	fprintf(out, "Samples: %" PRIu64 " of %s\n", sum_all(course), course->event);
+	fputs(course->is_time ? "Waits: " : "Samples: ", out);
+	write_amount(course, sum_all(course), "", out);
+	if (course->is_time)
+		fputc('\n', out);
+	else
+		fprintf(out, " of %s\n", course->event);
 }
 
 static void write_chart(const struct opr_course *course, size_t nr_columns, bool is_ascii, FILE *out)
@@ -91,19 +114,20 @@ static void write_chart(const struct opr_course *course, size_t nr_columns, bool
 	size_t nr_per_column = (course->nr_bins + room - 1) / room, nr_used = (course->nr_bins + nr_per_column - 1) / nr_per_column;
 	uint64_t all = sum_all(course), most = largest(course, nr_per_column);
 
-	fprintf(out, " samples        %%  %-*s  %s\n", (int)(nr_used > 9 ? nr_used : 9), "over time", course->what);
+	fprintf(out, "%8s        %%  %-*s  %s\n", course->is_time ? "time" : "samples", (int)(nr_used > 9 ? nr_used : 9), "over time", course->what);
 	for (size_t row = 0; row < course->rows.nr_words; row++) {
 		uint64_t sum = sum_row(course, row);
 
-		fprintf(out, "%8" PRIu64 " %8.4f  ", sum, opr_percent(sum, all));
+		fprintf(out, "%s %8.4f  ", amount(course, sum).text, opr_percent(sum, all));
 		for (size_t i = 0; i < course->nr_bins; i += nr_per_column)
 			fputs(columns[level_of(sum_group(course, row, i, nr_per_column), most, NR_LEVELS)], out);
 		fprintf(out, "%*s  ", nr_used < 9 ? (int)(9 - nr_used) : 0, "");
 		opr_write_escaped(out, opr_base_name(course->rows.words[row]));
 		fputc('\n', out);
 	}
-	fprintf(out, "The highest column is %" PRIu64 " samples; a column is %zu %s%s.\n", most, nr_per_column,
-		"grain", nr_per_column == 1 ? "" : "s");
+	fputs("The highest column is ", out);
+	write_amount(course, most, " samples", out);
+	fprintf(out, "; a column is %zu grain%s.\n", nr_per_column, nr_per_column == 1 ? "" : "s");
 }
 
 static void write_bar(uint64_t value, uint64_t most, size_t width, bool is_ascii, FILE *out)
@@ -138,13 +162,15 @@ static void write_lines(const struct opr_course *course, size_t nr_columns, bool
 	fputs(course->what, out);
 	fputc(' ', out);
 	opr_write_escaped(out, course->rows.words[0]);
-	fprintf(out, " took %" PRIu64 " samples, %.4f %%\n", sum, opr_percent(sum, sum_all(course)));
-	fprintf(out, "%-19s  samples        %%\n", "begin");
+	fputs(course->is_time ? " waited " : " took ", out);
+	write_amount(course, sum, " samples", out);
+	fprintf(out, ", %.4f %%\n", opr_percent(sum, sum_all(course)));
+	fprintf(out, "%-19s %8s        %%\n", "begin", course->is_time ? "time" : "samples");
 	for (size_t i = 0; i < course->nr_bins; i++) {
 		const struct opr_bin *bin = &course->bins[i];
 
 		write_local(out, bin->begin_ns);
-		fprintf(out, " %8" PRIu64 " %8.4f ", bin->values[0], opr_percent(bin->values[0], bin->total));
+		fprintf(out, " %s %8.4f ", amount(course, bin->values[0]).text, opr_percent(bin->values[0], bin->total));
 		write_bar(bin->values[0], most, width, is_ascii, out);
 		fputc('\n', out);
 	}
@@ -167,7 +193,7 @@ void opr_course_csv(const struct opr_course *course, FILE *out)
 {
 	char begin[OPR_UTC_BYTES], end[OPR_UTC_BYTES];
 
-	fprintf(out, "begin,end,%s,samples,all-samples\n", course->what);
+	fprintf(out, "begin,end,%s,%s\n", course->what, course->is_time ? "us,all-us" : "samples,all-samples");
 	for (size_t i = 0; i < course->nr_bins; i++)
 		for (size_t row = 0; row < course->rows.nr_words; row++) {
 			opr_format_utc(course->bins[i].begin_ns, begin);
@@ -193,7 +219,8 @@ void opr_course_json(const struct opr_course *course, FILE *out)
 	for (size_t i = 0; i < course->nr_bins; i++) {
 		opr_format_utc(course->bins[i].begin_ns, begin);
 		opr_format_utc(course->bins[i].end_ns, end);
-		fprintf(out, "%s\n    { \"begin\": \"%s\", \"end\": \"%s\", \"samples\": [", i ? "," : "", begin, end);
+		fprintf(out, "%s\n    { \"begin\": \"%s\", \"end\": \"%s\", \"%s\": [", i ? "," : "", begin, end,
+			course->is_time ? "us" : "samples");
 		for (size_t row = 0; row < course->rows.nr_words; row++)
 			fprintf(out, "%s%" PRIu64, row ? ", " : "", course->bins[i].values[row]);
 		fprintf(out, "], \"all\": %" PRIu64 " }", course->bins[i].total);

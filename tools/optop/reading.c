@@ -430,6 +430,41 @@ static char *first_event(const struct opr_stack_sums *sums, size_t *ret_nr)
 	return first;
 }
 
+static int add_stack_table(struct top_reading *reading, enum top_view view, const char *event, const struct opr_call_tree *all,
+			   const struct opr_stack_contexts *contexts, bool has_events)
+{
+	struct top_table *table = add_table(reading, view, event);
+	struct opr_call_tree tree = { 0 };
+	int err;
+
+	if (!table)
+		return -ENOMEM;
+	if (view == TOP_WAITS)
+		return add_waits(table, all, contexts);
+	err = make_tree(&tree, view, all, contexts, has_events);
+	if (!err)
+		err = add_stack_view(table, &tree);
+	opr_call_tree_free(&tree);
+	return err;
+}
+
+static int add_stack_tables(struct top_reading *reading, const struct top_query *query, const struct opr_call_tree *all,
+			    const struct opr_stack_contexts *contexts, const struct opr_stack_sums *sums)
+{
+	size_t nr_events;
+	char *event = first_event(sums, &nr_events);
+	bool has_waits = sums->events.nr_words > nr_events;
+	int err = 0;
+
+	if (event)
+		event[strcspn(event, ":")] = '\0';
+	for (enum top_view view = TOP_NAMES; view <= TOP_WAITS && !err; view++)
+		if (wants(query, view) && (view == TOP_WAITS ? has_waits : event != NULL))
+			err = add_stack_table(reading, view, view == TOP_WAITS ? OP_WAITS_NAME : event, all, contexts,
+					      nr_events > 1);
+	return err;
+}
+
 static int read_stacks(struct top_reading *reading, const struct top_query *query, struct opr_run *run)
 {
 	struct opr_stack_contexts contexts = { 0 };
@@ -437,34 +472,12 @@ static int read_stacks(struct top_reading *reading, const struct top_query *quer
 	struct opr_stack_sums sums = { 0 };
 	const struct opr_before *earlier = query->report.earlier;
 	int err = opr_run_to(run, OPR_STEP_READ);
-	size_t nr_events = 0;
-	char *event = NULL;
 
 	if (!err)
 		err = opr_stacks_read(&all, &sums, &run->selection, run->query, &contexts);
 	reading->nr_put_off = sums.nr_put_off;
-	if (!err)
-		event = first_event(&sums, &nr_events);
-	if (event)
-		event[strcspn(event, ":")] = '\0';
-	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && event && !err && (!earlier || earlier->is_set); view++) {
-		struct opr_call_tree tree = { 0 };
-		struct top_table *table;
-
-		if (!wants(query, view))
-			continue;
-		err = make_tree(&tree, view, &all, &contexts, nr_events > 1);
-		if (!err) {
-			table = add_table(reading, view, event);
-			err = table ? add_stack_view(table, &tree) : -ENOMEM;
-		}
-		opr_call_tree_free(&tree);
-	}
-	if (!err && wants(query, TOP_WAITS) && sums.events.nr_words > nr_events && (!earlier || earlier->is_set)) {
-		struct top_table *table = add_table(reading, TOP_WAITS, OP_WAITS_NAME);
-
-		err = table ? add_waits(table, &all, &contexts) : -ENOMEM;
-	}
+	if (!err && (!earlier || earlier->is_set))
+		err = add_stack_tables(reading, query, &all, &contexts, &sums);
 	opr_stack_sums_free(&sums);
 	opr_call_tree_free(&all);
 	opr_stack_contexts_free(&contexts);

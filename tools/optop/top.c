@@ -146,7 +146,7 @@ static struct opr_query query_of(struct top *top, enum top_source source, uint32
 	query.session_dir = top->session_dir;
 	query.merge.merge = (struct opr_merge){ .lib = true, .cpu = true, .tid = true, .tgid = true };
 	query.stacks = query.sessions_only = source == TOP_STACKS;
-	query.view = source == TOP_STACKS ? OPR_VIEW_PAGE : OPR_VIEW_CPU; /* both samples and waits */
+	query.view = source == TOP_STACKS ? OPR_VIEW_PAGE : OPR_VIEW_CPU; /* samples and waits */
 	query.totals_only = !(views & 1u << TOP_FUNCTIONS);
 	query.earlier = top->is_past ? NULL : &top->bases[source];
 	query.naming = (struct opr_naming){ .demangle = OPR_DEMANGLE_SMART,

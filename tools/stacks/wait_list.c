@@ -31,6 +31,11 @@ static const struct opr_call_node *site_of(const struct opr_call_node *node)
 	return is_code(user) ? user : node;
 }
 
+const struct opr_call_function *opr_wait_site(const struct opr_call_node *node)
+{
+	return site_of(node)->function;
+}
+
 static enum op_wait_state state_of(const struct opr_call_node *node)
 {
 	char name[32];

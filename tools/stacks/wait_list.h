@@ -34,6 +34,12 @@ struct opr_wait_list {
 	size_t nr_wakers;
 };
 
+/*
+ * The function that waited: the innermost one of a stack that is not the kernel's or the C
+ * library's; else the innermost one of the library, of the kernel, or the group.
+ */
+const struct opr_call_function *opr_wait_site(const struct opr_call_node *node) OP_NONNULL;
+
 /* From a tree of waits as opr_stacks_read makes it. 0 or -ENOMEM after a message. */
 int opr_wait_list_make(struct opr_wait_list *list, const struct opr_call_tree *tree, bool show_idle) OP_NONNULL OP_MUST_CHECK;
 
