@@ -31,7 +31,7 @@ FLAT_NS = 100000000  # opd has one more event, which is to cost next to nothing
 STARTS = re.compile(r"_start|__libc_start_main.*|__libc_start_call_main|start_thread|clone3?|__clone3?|ret_from_fork.*|"
                     r"thread_start|runtime\.goexit.*|_dl_start.*|_rt0_.*|entry_SYSCALL_64.*|asm_.*|kthread")
 NEEDED = collections.defaultdict(lambda: 0.99, node=0.95, java=0.95)
-COMM, END, KINDS = 3, 6, {"dwarf": ("--call-graph", "dwarf,8192"), "fp": ("--call-graph", "fp")}
+COMM, END, STATE, KINDS = 3, 6, 10, {"dwarf": ("--call-graph", "dwarf,8192"), "fp": ("--call-graph", "fp")}
 PERL = "my %h; while (1) { for (1 .. 400000) { " \
        "my $k = $_ % 4999; $h{$k} .= chr(65 + $_ % 26); $h{$k} = '' if length($h{$k}) > 60 } }"
 PYTHON = "import json\nwhile True:\n json.loads(json.dumps({str(k): [k, str(k) * 3] for k in range(900)}, sort_keys=True))"
@@ -97,7 +97,7 @@ def end_load(child):
 
 
 def opd_stacks(box, comm):
-    """Stacks of a process name by their end; 0 is complete."""
+    """Stacks of a process name by their end; 0 is complete. Waits are not among them."""
     ends = collections.Counter()
     with open(os.path.join(box.session, "samples", "current", "stacks"), "rb") as stream:
         data = stream.read()
@@ -105,6 +105,8 @@ def opd_stacks(box, comm):
     for node in nodes:
         count, end, name = node[5], 0, None
         while count and node[1]:
+            if node[1] == STATE:
+                count = 0
             if node[1] == END:
                 end = node[3]
             if node[1] == COMM:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What opd costs, beside others.
 .PHONY: bench bench-disk bench-operf bench-report bench-retention bench-names bench-stacks bench-libdwfl bench-bolt \
-	bench-optop bench-stack-store bench-tick bench-ring bench-sim bench-files bench-timeline
+	bench-optop bench-stack-store bench-tick bench-ring bench-sim bench-files bench-timeline bench-waits
 
 bench-stack-store: all check-programs
 	@tests/bench/bench_stacks $(BENCH_STACKS_FLAGS)
@@ -56,6 +56,10 @@ bench-optop: all check-programs
 bench-stacks: all
 	@rc=0; env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_stacks.py $(BENCH_STACKS_TIMES) || rc=1; \
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_stack_cost.py $(BENCH_STACKS_PARTS) || rc=1; exit $$rc
+
+# Parts of it, and a budget: BENCH_WAITS_PARTS="sites ledger WaitBudget=16M".
+bench-waits: all check-programs
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_waits.py $(BENCH_WAITS_PARTS)
 
 # Samples in all, and bytes of each copy: BENCH_LIBDWFL_FLAGS="100000 16384".
 bench-libdwfl: all check-programs

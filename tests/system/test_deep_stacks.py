@@ -137,10 +137,7 @@ def test_without(box):
 
 
 def test(box):
-    only = os.environ.get("CASE")
     for case in (test_sizes, test_too_large, test_other_stack, test_small_ring):
-        if only and case.__name__ != only:
-            continue
         case(box)
         box.shutdown()
         box.opcontrol("--reset")
