@@ -11,6 +11,8 @@
 #ifndef OP_RUNTIME_WORDS_H
 #define OP_RUNTIME_WORDS_H
 
+#include "libop/unwind/node_words.h"
+
 /* clang-format off */
 #define OP_RUNTIME_WORDS(X) \
 	X(PYTHON_RUNTIME, "_PyRuntime",               ADDRESS) \
@@ -24,6 +26,11 @@ enum op_runtime_word {
 	OP_WORD_none,
 #define X(name, symbol, how) OP_WORD_##name,
 	OP_RUNTIME_WORDS(X)
+#undef X
+		/* V8's are all CONTENT, of symbols of 4 bytes */
+		OP_WORD_before_node = 127,
+#define X(name, symbol) OP_WORD_node_##name,
+	OP_NODE_WORDS(X)
 #undef X
 		OP_NR_RUNTIME_WORDS,
 };

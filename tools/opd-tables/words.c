@@ -12,12 +12,15 @@ static const struct {
 #define X(name, symbol, how) [OP_WORD_##name] = { symbol, how },
 	OP_RUNTIME_WORDS(X)
 #undef X
+#define X(name, symbol) [OP_WORD_node_##name] = { symbol, CONTENT },
+	OP_NODE_WORDS(X)
+#undef X
 };
 
 /* Symbols that other programs have as well make no runtime of an image. */
 static bool is_runtime(uint32_t word)
 {
-	return word == OP_WORD_PYTHON_RUNTIME;
+	return word == OP_WORD_PYTHON_RUNTIME || word == OP_WORD_node_function_shared;
 }
 
 /* The number in the file at an address. False: it is not in the file. */
@@ -73,7 +76,7 @@ static void read_symbols(struct opt_words *words, const struct opt_image *image,
 			continue;
 		name = elf_strptr(image->elf, header->sh_link, symbol.st_name);
 		for (uint32_t word = 1; name && word < OP_NR_RUNTIME_WORDS; word++)
-			if (!strcmp(name, known[word].symbol))
+			if (known[word].symbol && !strcmp(name, known[word].symbol))
 				take_symbol(words, image, &symbol, word);
 	}
 }
