@@ -9,6 +9,9 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/files/lookers.c pipeline/files/lookers.h \
 	pipeline/files/mount_view.c pipeline/files/mount_view.h \
 	pipeline/files/mounts.c pipeline/files/mounts.h \
+	pipeline/files/node_heap.c pipeline/files/node_heap.h \
+	pipeline/files/node_layout.h \
+	pipeline/files/node_text.c pipeline/files/node_text.h \
 	pipeline/files/owner.c pipeline/files/owner.h \
 	pipeline/files/owner_ask.c pipeline/files/owner_ask.h \
 	pipeline/files/pass_file.c pipeline/files/pass_file.h \

@@ -6,6 +6,7 @@
 #include "pipeline/files/build_ids.h"
 #include "pipeline/files/far_file.h"
 #include "pipeline/files/locate_ask.h"
+#include "pipeline/files/node_heap.h"
 #include "pipeline/files/owner_ask.h"
 #include "pipeline/files/pass_file.h"
 #include "pipeline/files/proc_maps.h"
@@ -73,6 +74,11 @@ static int answer_stack(const char *question, size_t nr_bytes, int fd OP_UNUSED,
 	return opd_stack_copy_answer(question, nr_bytes, answer);
 }
 
+static int answer_node(const char *question, size_t nr_bytes, int fd OP_UNUSED, struct op_text *answer)
+{
+	return opd_node_answer(question, nr_bytes, answer);
+}
+
 static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_VIEW] = answer_view,
 	[OPD_LOOK_MAPS] = answer_maps,
@@ -85,6 +91,7 @@ static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_CLOSE] = answer_close,
 	[OPD_LOOK_PASS] = answer_pass,
 	[OPD_LOOK_STACK] = answer_stack,
+	[OPD_LOOK_NODE] = answer_node,
 };
 
 int opd_look_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer)

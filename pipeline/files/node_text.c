@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "pipeline/files/node_text.h"
+
+#define SOURCE_MAX   (16u << 20) /* bytes of a script in front of a function */
+#define STRING_CHARS 4096u       /* of a name, as it is in memory */
+#define PIECES_MAX   32u         /* parts of a string that wait */
+#define HOPS_MAX     4u          /* from a string to the one that has its characters */
+
+/* ---- memory ---- */
+
+bool opd_node_fail(struct opd_node_heap *heap, enum opd_node_outcome problem)
+{
+	if (heap->problem == OPD_NODE_NAMED)
+		heap->problem = problem;
+	return false;
+}
+
+bool opd_node_bytes(struct opd_node_heap *heap, uint64_t address, void *to, size_t nr_bytes)
+{
+	if (!heap->nr_reads_left || heap->nr_bytes_left < nr_bytes)
+		return opd_node_fail(heap, OPD_NODE_LIMIT);
+	heap->nr_reads_left--;
+	heap->nr_bytes_left -= nr_bytes;
+	return heap->memory(heap->arg, address, to, nr_bytes) || opd_node_fail(heap, OPD_NODE_FAULT);
+}
+
+bool opd_node_field(struct opd_node_heap *heap, uint64_t object, int32_t offset, void *to, size_t nr_bytes)
+{
+	if (!opd_node_is_object(object))
+		return opd_node_fail(heap, OPD_NODE_FAULT);
+	return opd_node_bytes(heap, object - 1 + (uint64_t)(int64_t)offset, to, nr_bytes);
+}
+
+bool opd_node_word(struct opd_node_heap *heap, uint64_t object, int32_t offset, uint64_t *ret_word)
+{
+	return opd_node_field(heap, object, offset, ret_word, sizeof(*ret_word));
+}
+
+/* The type in the map of an object. */
+bool opd_node_type(struct opd_node_heap *heap, uint64_t object, int32_t *ret_type)
+{
+	uint16_t type;
+	uint64_t map;
+
+	if (!opd_node_word(heap, object, 0, &map) || !opd_node_field(heap, map, heap->layout->map_type, &type, sizeof(type)))
+		return false;
+	*ret_type = type;
+	return true;
+}
+
+bool opd_node_has_type(struct opd_node_heap *heap, uint64_t object, int32_t wanted)
+{
+	int32_t type;
+
+	return opd_node_type(heap, object, &type) && (type == wanted || opd_node_fail(heap, OPD_NODE_FAULT));
+}
+
+/* ---- strings ---- */
+
+/* Some characters of a string. */
+struct piece {
+	uint64_t string;
+	uint32_t from, nr;
+};
+
+/* Where the characters of a string lie. */
+struct flat {
+	uint64_t address;
+	uint32_t width; /* bytes of a character: 1 or 2 */
+};
+
+static bool read_string(struct opd_node_heap *heap, uint64_t string, int32_t *ret_type, uint32_t *ret_length)
+{
+	if (!opd_node_type(heap, string, ret_type))
+		return false;
+	if (*ret_type >= heap->layout->first_nonstring)
+		return opd_node_fail(heap, OPD_NODE_FAULT);
+	return opd_node_field(heap, string, heap->layout->string_length, ret_length, sizeof(*ret_length));
+}
+
+/* Finds the characters of a piece. *ret_is_cons: they lie in two strings. */
+static bool find_flat(struct opd_node_heap *heap, struct piece *piece, struct flat *ret_flat, bool *ret_is_cons)
+{
+	const struct opd_node_layout *layout = heap->layout;
+	uint32_t length;
+	uint64_t word;
+	int32_t type;
+
+	*ret_is_cons = false;
+	for (size_t hops = 0; hops < HOPS_MAX; hops++) {
+		int32_t shape;
+
+		if (!read_string(heap, piece->string, &type, &length))
+			return false;
+		if (piece->from > length || piece->nr > length - piece->from)
+			return opd_node_fail(heap, OPD_NODE_FAULT);
+		shape = type & layout->string_shape_mask;
+		ret_flat->width = type & layout->string_is_one_byte ? 1 : 2;
+		if (!shape) {
+			ret_flat->address = piece->string - 1 +
+					    (uint64_t)(ret_flat->width == 1 ? layout->string_one_byte : layout->string_two_bytes);
+			return true;
+		}
+		if (shape == layout->string_external) {
+			if (type & heap->version->uncached)
+				return opd_node_fail(heap, OPD_NODE_FAULT);
+			return opd_node_word(heap, piece->string, layout->string_resource + (int32_t)OPD_NODE_WORD_BYTES,
+					     &ret_flat->address);
+		}
+		*ret_is_cons = shape == layout->string_cons;
+		if (*ret_is_cons)
+			return true;
+		if (shape == layout->string_sliced) {
+			if (!opd_node_word(heap, piece->string, layout->string_parent_offset, &word))
+				return false;
+			if (!opd_node_is_smi(word) || opd_node_smi(word) < 0 ||
+			    opd_node_smi(word) > INT32_MAX - (int32_t)piece->from)
+				return opd_node_fail(heap, OPD_NODE_FAULT);
+			piece->from += (uint32_t)opd_node_smi(word);
+		} else if (shape != layout->string_thin) {
+			return opd_node_fail(heap, OPD_NODE_FAULT);
+		}
+		/* the parent of a slice stands where a thin string has the actual one */
+		if (!opd_node_word(heap, piece->string, layout->string_actual, &piece->string))
+			return false;
+	}
+	return opd_node_fail(heap, OPD_NODE_LIMIT);
+}
+
+static void add_character(struct op_text *to, uint32_t c)
+{
+	if (c < 0x80) {
+		op_text_add_char(to, c ? (char)c : '?');
+	} else if (c < 0x800) {
+		op_text_add_char(to, (char)(0xc0 | c >> 6));
+		op_text_add_char(to, (char)(0x80 | (c & 0x3f)));
+	} else if (c < 0x10000) {
+		op_text_add_char(to, (char)(0xe0 | c >> 12));
+		op_text_add_char(to, (char)(0x80 | (c >> 6 & 0x3f)));
+		op_text_add_char(to, (char)(0x80 | (c & 0x3f)));
+	} else {
+		op_text_add_char(to, (char)(0xf0 | c >> 18));
+		op_text_add_char(to, (char)(0x80 | (c >> 12 & 0x3f)));
+		op_text_add_char(to, (char)(0x80 | (c >> 6 & 0x3f)));
+		op_text_add_char(to, (char)(0x80 | (c & 0x3f)));
+	}
+}
+
+static uint32_t character_at(const uint8_t *characters, uint32_t width, size_t i)
+{
+	uint16_t two;
+
+	if (width == 1)
+		return characters[i];
+	memcpy(&two, characters + 2 * i, sizeof(two));
+	return two;
+}
+
+/* Adds characters as UTF-8. A half of a pair becomes '?'. */
+static void add_characters(struct op_text *to, const uint8_t *characters, uint32_t width, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t c = character_at(characters, width, i), low;
+
+		if (c >= 0xd800 && c < 0xe000) {
+			low = i + 1 < nr ? character_at(characters, width, i + 1) : 0;
+			if (c < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
+				c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+				i++;
+			} else {
+				c = '?';
+			}
+		}
+		add_character(to, c);
+	}
+}
+
+/*
+ * Adds a string: its first characters, or with `last` its last ones. Strings are trees: the
+ * part behind waits while the one in front is read.
+ */
+bool opd_node_add_string(struct opd_node_heap *heap, uint64_t string, bool last, struct op_text *to)
+{
+	struct piece pieces[PIECES_MAX];
+	uint8_t characters[2 * STRING_CHARS];
+	size_t nr_pieces = 1;
+	uint32_t length;
+	int32_t type;
+
+	if (!read_string(heap, string, &type, &length))
+		return false;
+	pieces[0] = (struct piece){ string, last && length > STRING_CHARS ? length - STRING_CHARS : 0,
+				    length < STRING_CHARS ? length : STRING_CHARS };
+	while (nr_pieces) {
+		struct piece piece = pieces[--nr_pieces], front;
+		struct flat flat;
+		bool is_cons;
+
+		if (!piece.nr)
+			continue;
+		if (!find_flat(heap, &piece, &flat, &is_cons))
+			return false;
+		if (!is_cons) {
+			if (!opd_node_bytes(heap, flat.address + (uint64_t)piece.from * flat.width, characters,
+					    (size_t)piece.nr * flat.width))
+				return false;
+			add_characters(to, characters, flat.width, piece.nr);
+			continue;
+		}
+		front = piece;
+		if (!opd_node_word(heap, piece.string, heap->layout->string_first, &front.string) ||
+		    !read_string(heap, front.string, &type, &length) ||
+		    !opd_node_word(heap, piece.string, heap->layout->string_second, &piece.string))
+			return false;
+		if (nr_pieces + 2 > PIECES_MAX)
+			return opd_node_fail(heap, OPD_NODE_LIMIT);
+		front.nr = front.from >= length ? 0 : (uint32_t)op_min_u64(front.nr, length - front.from);
+		piece.nr -= front.nr;
+		piece.from = piece.from > length ? piece.from - length : 0;
+		pieces[nr_pieces++] = piece;
+		pieces[nr_pieces++] = front;
+	}
+	return true;
+}
+
+/* ---- lines ---- */
+
+/* The line of a position by the ends of lines, which V8 made for a stack trace: Smis, ascending. */
+static bool find_line(struct opd_node_heap *heap, uint64_t ends, uint32_t position, uint32_t *ret_line)
+{
+	uint64_t word;
+	int32_t low = 0, high;
+
+	if (!opd_node_word(heap, ends, heap->layout->array_length, &word))
+		return false;
+	if (!opd_node_is_smi(word) || opd_node_smi(word) < 0 || opd_node_smi(word) > (1 << 27))
+		return opd_node_fail(heap, OPD_NODE_FAULT);
+	high = opd_node_smi(word);
+	while (low < high) {
+		int32_t middle = low + (high - low) / 2;
+
+		if (!opd_node_word(heap, ends, heap->layout->array_data + middle * (int32_t)OPD_NODE_WORD_BYTES, &word))
+			return false;
+		if (opd_node_is_smi(word) && opd_node_smi(word) < (int32_t)position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_line = (uint32_t)low + 1;
+	return true;
+}
+
+/* Counts the ends of lines as V8 does: \n, \r without \n, U+2028, U+2029. */
+static uint32_t nr_lines_in(const uint8_t *characters, uint32_t width, size_t nr, bool *was_return)
+{
+	uint32_t nr_lines = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t c = character_at(characters, width, i);
+
+		nr_lines += c == '\r' || (c == '\n' && !*was_return) || c == 0x2028 || c == 0x2029;
+		*was_return = c == '\r';
+	}
+	return nr_lines;
+}
+
+/* Counts lines in the source, from the last position that was looked for in this script on. */
+static bool count_lines(struct opd_node_heap *heap, uint64_t script, uint64_t source, uint32_t position, uint32_t *ret_line)
+{
+	uint8_t characters[16384];
+	struct opd_node_counted counted = heap->counted;
+	struct piece piece = { .string = source, .nr = position };
+	bool is_cons, was_return = false;
+	struct flat flat;
+
+	if (counted.script != script || counted.position > position)
+		counted = (struct opd_node_counted){ .script = script, .line = 1 };
+	/* a source whose parts were put together: all of it is in the first one */
+	for (size_t hops = 0;; hops++) {
+		if (!find_flat(heap, &piece, &flat, &is_cons))
+			return false;
+		if (!is_cons)
+			break;
+		if (hops == HOPS_MAX)
+			return opd_node_fail(heap, OPD_NODE_LIMIT);
+		if (!opd_node_word(heap, piece.string, heap->layout->string_first, &piece.string))
+			return false;
+	}
+	if ((uint64_t)(position - counted.position) * flat.width > SOURCE_MAX)
+		return opd_node_fail(heap, OPD_NODE_LIMIT);
+	while (counted.position < position) {
+		size_t nr = op_min_u64(sizeof(characters) / flat.width, position - counted.position);
+
+		if (!opd_node_bytes(heap, flat.address + ((uint64_t)piece.from + counted.position) * flat.width, characters,
+				    nr * flat.width))
+			return false;
+		counted.line += nr_lines_in(characters, flat.width, nr, &was_return);
+		counted.position += (uint32_t)nr;
+	}
+	heap->counted = counted;
+	*ret_line = counted.line;
+	return true;
+}
+
+/* The line of a position in a script; 0: it cannot be found, and the function keeps its name. */
+uint32_t opd_node_line(struct opd_node_heap *heap, uint64_t script, int32_t position)
+{
+	enum opd_node_outcome problem = heap->problem;
+	uint64_t ends, source, first;
+	uint32_t line = 0;
+	int32_t type;
+	bool is_known;
+
+	if (position < 0 || !opd_node_word(heap, script, heap->layout->script_line_ends, &ends) ||
+	    !opd_node_word(heap, script, heap->version->script_first_line, &first))
+		return 0;
+	if (opd_node_is_object(ends) && opd_node_type(heap, ends, &type) && type == heap->layout->type_array)
+		is_known = find_line(heap, ends, (uint32_t)position, &line);
+	else
+		is_known = opd_node_word(heap, script, heap->layout->script_source, &source) &&
+			   count_lines(heap, script, source, (uint32_t)position, &line);
+	heap->problem = problem;
+	if (!is_known || !opd_node_is_smi(first) || opd_node_smi(first) < 0)
+		return 0;
+	return (uint32_t)op_min_u64((uint64_t)line + (uint32_t)opd_node_smi(first), INT32_MAX);
+}
