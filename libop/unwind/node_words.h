@@ -65,7 +65,8 @@
 	X(type_weak_array,      "v8dbg_type_WeakFixedArray__WEAK_FIXED_ARRAY_TYPE") \
 	X(type_uncompiled_first, "v8dbg_type_UncompiledDataWithPreparseData__UNCOMPILED_DATA_WITH_PREPARSE_DATA_TYPE") \
 	X(type_uncompiled_last, \
-	  "v8dbg_type_UncompiledDataWithoutPreparseDataWithJob__UNCOMPILED_DATA_WITHOUT_PREPARSE_DATA_WITH_JOB_TYPE")
+	  "v8dbg_type_UncompiledDataWithoutPreparseDataWithJob__UNCOMPILED_DATA_WITHOUT_PREPARSE_DATA_WITH_JOB_TYPE") \
+	X(bytecode_data,        "v8dbg_class_BytecodeArray__data__uintptr_t")
 /* clang-format on */
 
 #endif

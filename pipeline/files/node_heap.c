@@ -36,6 +36,7 @@ static const struct opd_node_version versions[] = {
 	  .hashed_locals = 75,
 	  .script_functions = 88,
 	  .script_first_line = 24,
+	  .bytecode_positions = 32,
 	  .uncached = 16 },
 	{ .major = 11,
 	  .minor = 3,
@@ -52,6 +53,7 @@ static const struct opd_node_version versions[] = {
 	  .hashed_locals = 75,
 	  .script_functions = 88,
 	  .script_first_line = 24,
+	  .bytecode_positions = 32,
 	  .uncached = 16 },
 };
 
@@ -503,6 +505,8 @@ static void find_function(struct opd_node_heap *heap, const struct opd_node_want
 	if (describe(heap, found->shared, &description)) {
 		found->script = description.script;
 		add_texts(heap, &description, found, to);
+		if (heap->problem == OPD_NODE_NAMED && found->bytecode && found->script)
+			found->nr_lines = opd_node_add_lines(heap, found->bytecode, found->script, to);
 	}
 	found->outcome = heap->problem;
 }
@@ -532,7 +536,7 @@ void opd_node_read(const struct opd_node_layout *layout, const struct opd_node_w
 			return;
 		if (found.outcome != OPD_NODE_NAMED) {
 			op_text_truncate(to, at + sizeof(found));
-			found.nr_name_bytes = found.nr_file_bytes = 0;
+			found.nr_name_bytes = found.nr_file_bytes = found.nr_lines = 0;
 		}
 		memcpy(to->data + at, &found, sizeof(found));
 	}
@@ -560,7 +564,7 @@ int opd_node_ask(struct opd_lookers *lookers, const struct opd_node_process *pro
 }
 
 bool opd_node_next(const struct op_text *answer, size_t *at, struct opd_node_found *ret_found, const char **ret_name,
-		   const char **ret_file)
+		   const char **ret_file, const char **ret_lines)
 {
 	size_t left = answer->length - *at;
 
@@ -569,11 +573,14 @@ bool opd_node_next(const struct op_text *answer, size_t *at, struct opd_node_fou
 	memcpy(ret_found, answer->data + *at, sizeof(*ret_found));
 	left -= sizeof(*ret_found);
 	if (ret_found->nr_name_bytes > OPD_NODE_NAME_MAX || ret_found->nr_file_bytes > OPD_NODE_NAME_MAX ||
-	    ret_found->nr_name_bytes + ret_found->nr_file_bytes > left)
+	    ret_found->nr_lines > OPD_NODE_LINES_MAX ||
+	    ret_found->nr_name_bytes + ret_found->nr_file_bytes + ret_found->nr_lines * sizeof(struct opd_node_line) > left)
 		return false;
 	*ret_name = answer->data + *at + sizeof(*ret_found);
 	*ret_file = *ret_name + ret_found->nr_name_bytes;
-	*at += sizeof(*ret_found) + ret_found->nr_name_bytes + ret_found->nr_file_bytes;
+	*ret_lines = *ret_file + ret_found->nr_file_bytes;
+	*at += sizeof(*ret_found) + ret_found->nr_name_bytes + ret_found->nr_file_bytes +
+	       ret_found->nr_lines * sizeof(struct opd_node_line);
 	return true;
 }
 

@@ -28,8 +28,9 @@
 
 struct opd_lookers;
 
-#define OPD_NODE_WANTED_MAX 256u  /* functions of one question */
+#define OPD_NODE_WANTED_MAX 256u /* functions of one question */
 #define OPD_NODE_SCRIPTS    4u
+#define OPD_NODE_LINES_MAX  1024u
 #define OPD_NODE_NAME_MAX   1024u /* bytes of a name, and of the path of a script */
 
 /* A frame. Addresses are as in memory: an object's address plus 1. */
@@ -44,7 +45,7 @@ struct opd_node_wanted {
 	uint64_t scripts[OPD_NODE_SCRIPTS];
 };
 
-/* Name and path of the script follow, without a NUL. */
+/* Name and path of the script follow, without a NUL, and struct opd_node_line of the bytecode. */
 struct opd_node_found {
 	uint32_t outcome;
 	uint32_t line; /* where the function begins; 0: not known */
@@ -52,7 +53,7 @@ struct opd_node_found {
 	uint64_t script;               /* 0: it has none, as V8's own functions */
 	uint64_t bytecode;             /* the proof was this; 0: another one */
 	uint64_t code_start, code_end; /* of compiled code; 0, 0: none */
-	uint32_t nr_name_bytes, nr_file_bytes;
+	uint32_t nr_name_bytes, nr_file_bytes, nr_lines;
 };
 
 /* False: a version whose layout is not known, or numbers that make no sense. */
@@ -77,7 +78,7 @@ int opd_node_ask(struct opd_lookers *lookers, const struct opd_node_process *pro
  * the answer has no further one.
  */
 bool opd_node_next(const struct op_text *answer, size_t *at, struct opd_node_found *ret_found, const char **ret_name,
-		   const char **ret_file) OP_NONNULL OP_MUST_CHECK;
+		   const char **ret_file, const char **ret_lines) OP_NONNULL OP_MUST_CHECK;
 
 /* In the looker. */
 int opd_node_answer(const char *question, size_t nr_bytes, struct op_text *answer) OP_NONNULL;

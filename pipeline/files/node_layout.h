@@ -22,6 +22,11 @@ enum opd_node_outcome {
 	OPD_NODE_LIMIT,  /* a limit was reached */
 };
 
+/* From this offset of the bytecode on a function is in this line. */
+struct opd_node_line {
+	uint32_t offset, line;
+};
+
 /* How the process's memory is read. False: it is not there. */
 typedef bool (*opd_node_memory)(void *arg, uint64_t address, void *to, size_t nr_bytes);
 

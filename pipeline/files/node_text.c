@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "pipeline/files/node_text.h"
 
-#define SOURCE_MAX   (16u << 20) /* bytes of a script in front of a function */
-#define STRING_CHARS 4096u       /* of a name, as it is in memory */
-#define PIECES_MAX   32u         /* parts of a string that wait */
-#define HOPS_MAX     4u          /* from a string to the one that has its characters */
+#include <stdlib.h>
+
+#define SOURCE_MAX     (16u << 20) /* bytes of a script in front of a function */
+#define STRING_CHARS   4096u       /* of a name, as it is in memory */
+#define PIECES_MAX     32u         /* parts of a string that wait */
+#define POSITIONS_MAX  1024u       /* of a function; OPD_NODE_LINES_MAX */
+#define POSITION_BYTES 8192u
+#define LINES_READS    24576u /* with fewer left lines are not looked for */
+#define HOPS_MAX       4u     /* from a string to the one that has its characters */
 
 /* ---- memory ---- */
 
@@ -323,4 +328,109 @@ uint32_t opd_node_line(struct opd_node_heap *heap, uint64_t script, int32_t posi
 	if (!is_known || !opd_node_is_smi(first) || opd_node_smi(first) < 0)
 		return 0;
 	return (uint32_t)op_min_u64((uint64_t)line + (uint32_t)opd_node_smi(first), INT32_MAX);
+}
+
+/* ---- lines of bytecode ---- */
+
+struct position {
+	uint32_t offset, position, line;
+};
+
+static int by_position(const void *a, const void *b)
+{
+	const struct position *left = a, *right = b;
+
+	return left->position < right->position ? -1 : left->position > right->position;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct position *left = a, *right = b;
+
+	return left->offset < right->offset ? -1 : left->offset > right->offset;
+}
+
+/* A number of a table: seven bits in each byte, the lowest first; its lowest bit is the sign. */
+static bool next_number(const uint8_t *table, size_t nr_bytes, size_t *at, int64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	for (uint32_t shift = 0; *at < nr_bytes && shift < 64; shift += 7) {
+		uint8_t byte = table[(*at)++];
+
+		number |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		*ret_number = (int64_t)(number >> 1 ^ -(number & 1));
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Reads a table of positions: pairs of numbers, each the difference to the pair before. Of the
+ * first, an offset, the sign says whether a statement begins there. The second is a position: from
+ * bit 1 on the place in the script plus 1 (V8's src/codegen: source-position-table.cc,
+ * source-position.h).
+ */
+static size_t read_positions(const uint8_t *table, size_t nr_bytes, struct position positions[POSITIONS_MAX])
+{
+	int64_t offset = 0, position = 0, number;
+	size_t at = 0, nr = 0;
+
+	while (nr < POSITIONS_MAX && next_number(table, nr_bytes, &at, &number)) {
+		number = number < 0 ? -(number + 1) : number;
+		if (number > INT32_MAX - offset)
+			break;
+		offset += number;
+		if (!next_number(table, nr_bytes, &at, &number))
+			break;
+		position = (int64_t)((uint64_t)position + (uint64_t)number);
+		positions[nr++] = (struct position){ .offset = (uint32_t)offset,
+						     .position = (uint32_t)((uint64_t)position >> 1 & 0x3fffffff) };
+	}
+	return nr;
+}
+
+/* Lines are counted from one position on to the next one. False: the source cannot be read. */
+static bool find_lines(struct opd_node_heap *heap, uint64_t script, struct position *positions, size_t nr)
+{
+	qsort(positions, nr, sizeof(*positions), by_position);
+	for (size_t i = 0; i < nr; i++) {
+		bool is_same = i && positions[i].position == positions[i - 1].position;
+
+		positions[i].line =
+			is_same ? positions[i - 1].line : opd_node_line(heap, script, (int32_t)positions[i].position - 1);
+		if (!positions[i].line)
+			return false;
+	}
+	qsort(positions, nr, sizeof(*positions), by_offset);
+	return true;
+}
+
+uint32_t opd_node_add_lines(struct opd_node_heap *heap, uint64_t bytecode, uint64_t script, struct op_text *to)
+{
+	enum opd_node_outcome problem = heap->problem;
+	struct position positions[POSITIONS_MAX];
+	uint8_t bytes[POSITION_BYTES];
+	uint64_t table, length;
+	uint32_t nr_lines = 0;
+	size_t nr = 0;
+
+	if (heap->nr_reads_left > LINES_READS && opd_node_word(heap, bytecode, heap->version->bytecode_positions, &table) &&
+	    opd_node_word(heap, table, heap->layout->array_length, &length) && opd_node_is_smi(length) &&
+	    opd_node_smi(length) > 0 && opd_node_smi(length) <= (int32_t)sizeof(bytes) &&
+	    opd_node_field(heap, table, heap->layout->array_data, bytes, (size_t)opd_node_smi(length)))
+		nr = read_positions(bytes, (size_t)opd_node_smi(length), positions);
+	if (nr && !find_lines(heap, script, positions, nr))
+		nr = 0;
+	for (size_t i = 0; i < nr; i++) {
+		if (i && positions[i].line == positions[i - 1].line)
+			continue;
+		op_text_add_bytes(to, &(struct opd_node_line){ positions[i].offset, positions[i].line },
+				  sizeof(struct opd_node_line));
+		nr_lines++;
+	}
+	heap->problem = problem;
+	return nr_lines;
 }

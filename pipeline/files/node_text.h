@@ -25,6 +25,7 @@ struct opd_node_version {
 	int32_t kind_baseline;  /* in the lowest four bits of the flags */
 	uint32_t hashed_locals; /* a scope with so many has a table of their names */
 	int32_t script_functions, script_first_line; /* Script */
+	int32_t bytecode_positions; /* BytecodeArray: its table of positions in the source */
 	int32_t uncached; /* bit of an external string: it has no pointer to its data */
 };
 
@@ -79,5 +80,11 @@ bool opd_node_add_string(struct opd_node_heap *heap, uint64_t string, bool last,
 
 /* The line of a position in a script; 0: it cannot be found, which is no problem. */
 uint32_t opd_node_line(struct opd_node_heap *heap, uint64_t script, int32_t position) OP_NONNULL;
+
+/*
+ * Adds the lines of bytecode: struct opd_node_line, by ascending offsets. Returns their number; 0:
+ * there are none, which is no problem.
+ */
+uint32_t opd_node_add_lines(struct opd_node_heap *heap, uint64_t bytecode, uint64_t script, struct op_text *to) OP_NONNULL;
 
 #endif

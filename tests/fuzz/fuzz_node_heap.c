@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	struct opd_node_layout layout;
 	struct opd_node_found found;
 	struct op_text answer = { 0 };
-	const char *name, *file;
+	const char *name, *file, *lines;
 	size_t at = 0;
 
 	if (nr_bytes < 8 + sizeof(wanted))
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	opd_node_read(&layout, wanted, op_array_size(wanted), node_read, &memory, &answer);
 	if (memory.nr_reads > READS_MAX)
 		abort();
-	while (opd_node_next(&answer, &at, &found, &name, &file))
+	while (opd_node_next(&answer, &at, &found, &name, &file, &lines))
 		continue;
 	if (at != answer.length)
 		abort();

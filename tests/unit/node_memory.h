@@ -75,6 +75,7 @@ static inline void node_layout(struct opd_node_layout *layout, int32_t major)
 		.type_weak_array = is_20 ? 240 : 237,
 		.type_uncompiled_first = is_20 ? 220 : 217,
 		.type_uncompiled_last = is_20 ? 223 : 220,
+		.bytecode_data = is_20 ? 54 : 56,
 	};
 }
 

@@ -16,6 +16,7 @@ static struct node_memory memory;
 static struct opd_node_layout layout;
 static struct op_text answer;
 static struct opd_node_found found;
+static struct opd_node_line lines[OPD_NODE_LINES_MAX];
 static char name[OPD_NODE_NAME_MAX + 1], file[OPD_NODE_NAME_MAX + 1];
 
 static int setup(void **state OP_UNUSED)
@@ -43,13 +44,16 @@ static int teardown(void **state OP_UNUSED)
 /* Reads one function. */
 static enum opd_node_outcome read_one(const struct opd_node_wanted *wanted)
 {
-	const char *name_bytes, *file_bytes;
+	const char *name_bytes, *file_bytes, *line_bytes;
 	size_t at = 0;
 
 	op_text_truncate(&answer, 0);
 	opd_node_read(&layout, wanted, 1, node_read, &memory, &answer);
-	assert_true(opd_node_next(&answer, &at, &found, &name_bytes, &file_bytes));
+	assert_true(opd_node_next(&answer, &at, &found, &name_bytes, &file_bytes, &line_bytes));
 	assert_int_equal(at, answer.length);
+	assert_true(found.nr_lines <= op_array_size(lines));
+	if (found.nr_lines)
+		memcpy(lines, line_bytes, found.nr_lines * sizeof(*lines));
 	memcpy(name, name_bytes, found.nr_name_bytes);
 	name[found.nr_name_bytes] = 0;
 	memcpy(file, file_bytes, found.nr_file_bytes);
@@ -430,16 +434,56 @@ static void any_word_may_be_wrong(void **state OP_UNUSED)
 static void damaged_answers_are_refused(void **state OP_UNUSED)
 {
 	struct node_function made = make();
-	const char *texts[2];
+	const char *texts[3];
 	size_t at = 0;
 
 	assert_int_equal(read_one(&(struct opd_node_wanted){ .function = made.function, .bytecode = made.bytecode }),
 			 OPD_NODE_NAMED);
 	answer.length--;
-	assert_false(opd_node_next(&answer, &at, &found, &texts[0], &texts[1]));
+	assert_false(opd_node_next(&answer, &at, &found, &texts[0], &texts[1], &texts[2]));
 	answer.length = sizeof(found) - 1;
-	assert_false(opd_node_next(&answer, &at, &found, &texts[0], &texts[1]));
+	assert_false(opd_node_next(&answer, &at, &found, &texts[0], &texts[1], &texts[2]));
 	assert_int_equal(at, 0);
+}
+
+/* A number of a table of positions. */
+static void add_number(uint8_t table[], size_t *nr_bytes, int64_t number)
+{
+	uint64_t left = (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
+
+	do
+		table[(*nr_bytes)++] = (uint8_t)((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
+	while (left >>= 7);
+}
+
+/* Offset 0 is in the function's line, 5 in the next one, 9 in the first one of the script. */
+static void bytecode_has_lines(void **state OP_UNUSED)
+{
+	static const int64_t numbers[] = {
+		0, 2 * (POSITION + 1), -5 - 1, 2 * (POSITION2 - POSITION), 2, 0, 2, 2 * (3 - POSITION2)
+	};
+	struct node_function made = make();
+	uint64_t positions = node_object(&memory, 190, 8);
+	struct opd_node_wanted wanted = { .function = made.function, .bytecode = made.bytecode };
+	uint8_t table[64];
+	size_t nr_bytes = 0;
+
+	for (size_t i = 0; i < op_array_size(numbers); i++)
+		add_number(table, &nr_bytes, numbers[i]);
+	memcpy(node_at(&memory, positions, 16), table, nr_bytes);
+	*node_at(&memory, positions, 8) = node_smi((int32_t)nr_bytes);
+	*node_at(&memory, made.bytecode, 32) = positions;
+	assert_int_equal(read_one(&wanted), OPD_NODE_NAMED);
+	assert_int_equal(found.nr_lines, 3);
+	assert_memory_equal(lines, ((const struct opd_node_line[]){ { 0, 3 }, { 5, 4 }, { 9, 1 } }), 3 * sizeof(*lines));
+	/* a table that is cut off, and a length that is wrong */
+	*node_at(&memory, positions, 8) = node_smi(5);
+	assert_int_equal(read_one(&wanted), OPD_NODE_NAMED);
+	assert_int_equal(found.nr_lines, 2);
+	*node_at(&memory, positions, 8) = node_smi(INT32_MAX);
+	assert_int_equal(read_one(&wanted), OPD_NODE_NAMED);
+	assert_int_equal(found.nr_lines, 0);
+	assert_string_equal(name, "f");
 }
 
 int main(void)
@@ -462,6 +506,7 @@ int main(void)
 		BOTH(strings_of_all_shapes_are_read),
 		BOTH(long_names_are_cut),
 		BOTH(loops_end),
+		BOTH(bytecode_has_lines),
 		BOTH(a_question_is_bounded),
 		BOTH(any_word_may_be_wrong),
 		BOTH(damaged_answers_are_refused),
