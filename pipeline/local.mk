@@ -4,6 +4,7 @@ noinst_LIBRARIES += pipeline/libpipeline.a
 pipeline_libpipeline_a_SOURCES =
 include $(srcdir)/pipeline/capture/local.mk
 include $(srcdir)/pipeline/files/local.mk
+include $(srcdir)/pipeline/readers/local.mk
 include $(srcdir)/pipeline/resolve/local.mk
 include $(srcdir)/pipeline/jit/local.mk
 include $(srcdir)/pipeline/runtimes/local.mk

@@ -136,8 +136,10 @@ static bool has_table(struct opd_stacks *stacks, const struct opd_stack_waiting 
 {
 	const struct op_row_table *table;
 
-	if (waiting->awaits_runtime || !stacks->tables)
-		return waiting->awaits_runtime;
+	if (waiting->awaits_runtime)
+		return opd_runtimes_can_ask(stacks->runtimes);
+	if (!stacks->tables)
+		return false;
 	return !waiting->deferred && opd_tables_find(stacks->tables, waiting->pending_cookie, &waiting->pending_source, &table) !=
 					     OPD_CODE_PENDING;
 }

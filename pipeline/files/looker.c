@@ -12,6 +12,7 @@
 #include "pipeline/files/proc_maps.h"
 #include "pipeline/files/stack_copy.h"
 #include "pipeline/files/unchanged.h"
+#include "pipeline/readers/java.h"
 
 typedef int (*answerer)(const char *question, size_t nr_bytes, int fd, struct op_text *answer);
 
@@ -79,6 +80,11 @@ static int answer_node(const char *question, size_t nr_bytes, int fd OP_UNUSED, 
 	return opd_node_answer(question, nr_bytes, answer);
 }
 
+static int answer_java(const char *question, size_t nr_bytes, int fd OP_UNUSED, struct op_text *answer)
+{
+	return opd_java_answer(question, nr_bytes, answer);
+}
+
 static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_VIEW] = answer_view,
 	[OPD_LOOK_MAPS] = answer_maps,
@@ -92,6 +98,7 @@ static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_PASS] = answer_pass,
 	[OPD_LOOK_STACK] = answer_stack,
 	[OPD_LOOK_NODE] = answer_node,
+	[OPD_LOOK_JAVA] = answer_java,
 };
 
 int opd_look_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer)

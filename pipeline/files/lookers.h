@@ -36,6 +36,7 @@ enum opd_look {
 	OPD_LOOK_PASS,     /* opens the file of an image and passes it on (pass_file.c) */
 	OPD_LOOK_STACK,    /* copies the stack of a thread that waits (stack_copy.c) */
 	OPD_LOOK_NODE,     /* reads functions in the heap of V8 (node_heap.c) */
+	OPD_LOOK_JAVA,     /* reads the memory of a Java machine (pipeline/readers/java.h) */
 	OPD_NR_LOOKS,
 };
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 pipeline_libpipeline_a_SOURCES += \
+	pipeline/runtimes/host.c pipeline/runtimes/host.h \
+	pipeline/runtimes/java.c pipeline/runtimes/java.h \
+	pipeline/runtimes/java_state.c pipeline/runtimes/java_state.h \
 	pipeline/runtimes/names.c pipeline/runtimes/names.h \
 	pipeline/runtimes/interpreters.c pipeline/runtimes/interpreters.h \
 	pipeline/runtimes/python.c pipeline/runtimes/python.h \

@@ -7,16 +7,17 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
+#include "pipeline/runtimes/java.h"
 
 /* A library that comes later is looked for so often. */
 #define LOOK_AGAIN_NS ((uint64_t)OP_NS_PER_S)
 
-static const struct opd_runtime_kind *const kinds[OP_NR_RUNTIMES] = { 0 };
+static const struct opd_runtime_kind *const kinds[] = { &opd_runtime_java };
 
 struct process {
 	struct op_hlink link;
 	uint32_t pid;
-	uint64_t from_ns; /* of its address space */
+	uint64_t from_ns;                    /* of its address space */
 	const struct opd_runtime_kind *kind; /* NULL: it has no runtime */
 	void *own;                           /* of the kind */
 	uint32_t changes;                    /* opd_process_changes when it was looked at */
@@ -25,8 +26,7 @@ struct process {
 };
 
 struct opd_runtimes {
-	struct opd_lookers *lookers;
-	struct opd_runtime_names *names;
+	struct opd_runtime_host host;
 	struct op_htable processes;
 	struct process *all;
 	bool has_waited;
@@ -42,9 +42,9 @@ int opd_runtimes_new(struct opd_lookers *lookers, struct opd_runtimes **ret_runt
 
 	if (!runtimes)
 		return -ENOMEM;
-	runtimes->lookers = lookers;
-	runtimes->names = opd_runtime_names_new();
-	if (!runtimes->names) {
+	runtimes->host.lookers = lookers;
+	runtimes->host.names = opd_runtime_names_new();
+	if (!runtimes->host.names) {
 		free(runtimes);
 		return -ENOMEM;
 	}
@@ -70,18 +70,13 @@ void opd_runtimes_free(struct opd_runtimes *runtimes)
 		free(process);
 	}
 	op_htable_free(&runtimes->processes);
-	opd_runtime_names_free(runtimes->names);
+	opd_runtime_names_free(runtimes->host.names);
 	free(runtimes);
-}
-
-struct opd_lookers *opd_runtimes_lookers(struct opd_runtimes *runtimes)
-{
-	return runtimes->lookers;
 }
 
 struct opd_runtime_names *opd_runtimes_names(struct opd_runtimes *runtimes)
 {
-	return runtimes->names;
+	return runtimes->host.names;
 }
 
 /* ---- which runtime a process has ---- */
@@ -104,7 +99,7 @@ static void visit_mapping(const struct opd_mapping *mapping, void *arg)
 	row = op_dcookie_row(search->resolver->table, mapping->cookie);
 	slash = row->id.name.kind == OP_IMAGE_FILE ? strrchr(row->id.name.name, '/') : NULL;
 	for (size_t i = 0; slash && i < op_array_size(kinds); i++) {
-		if (!kinds[i] || !kinds[i]->is_image(slash + 1) || (search->kind && search->start < mapping->start))
+		if (!kinds[i]->is_image(slash + 1) || (search->kind && search->start < mapping->start))
 			continue;
 		search->kind = kinds[i];
 		search->start = mapping->start;
@@ -122,12 +117,12 @@ static void look(struct opd_runtimes *runtimes, const struct opd_resolver *resol
 	opd_mapset_visit(mm->maps, visit_mapping, &search);
 	if (!search.kind)
 		return;
-	process->own = search.kind->begin(runtimes, &(struct opd_runtime_process){
-							    .pid = process->pid,
-							    .user_ns = mm->mount_view ? mm->mount_view->user_ns : 0,
-							    .image_address = search.start,
-							    .image_cookie = search.cookie,
-						    });
+	process->own = search.kind->begin(&runtimes->host, &(struct opd_runtime_process){
+								   .pid = process->pid,
+								   .user_ns = mm->mount_view ? mm->mount_view->user_ns : 0,
+								   .image_address = search.start,
+								   .image_cookie = search.cookie,
+							   });
 	if (!process->own)
 		return;
 	process->kind = search.kind;
@@ -249,11 +244,17 @@ const struct opd_runtime_counts *opd_runtimes_counts(const struct opd_runtimes *
 	return &runtimes->counts[runtime];
 }
 
+bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes)
+{
+	return !runtimes->host.is_out;
+}
+
 bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver *resolver)
 {
 	bool has_waited = runtimes->has_waited;
 
 	runtimes->has_waited = false;
+	runtimes->host.is_out = false;
 	for (struct process **at = &runtimes->all; *at;) {
 		struct process *process = *at;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The runtimes of processes: which process has which one, what is known of it, the names of its
- * functions, and how often they were found. A new runtime is a row of the table in runtimes.c.
+ * functions, and how often they were found. A new runtime is a file of its own (host.h) and a
+ * row of the table in runtimes.c.
  *
  * Sync thread only.
  */
@@ -10,12 +11,10 @@
 
 #include "libop/base/compiler.h"
 #include "pipeline/resolve/resolver.h"
-#include "pipeline/runtimes/names.h"
-#include "pipeline/runtimes/step.h"
+#include "pipeline/runtimes/host.h"
 
 #define OPD_RUNTIME_PROCESSES_MAX 1024u /* that are known at a time */
 
-struct opd_lookers;
 struct opd_runtimes;
 
 /* What became of the samples that had a frame of the runtime. Each is counted once, when booked. */
@@ -30,41 +29,10 @@ struct opd_runtime_counts {
 	uint64_t unnamed;  /* a function has no name: budgets were used up, or there is none */
 };
 
-/* Why a frame could not be read, or its caller not be found: the worst of a sample is counted. */
-enum opd_runtime_fault {
-	OPD_RUNTIME_NO_FAULT,
-	OPD_RUNTIME_NAMELESS,
-	OPD_RUNTIME_MOVED,
-	OPD_RUNTIME_FAULT,
-	OPD_RUNTIME_NO_CALLER,
-};
-
-/* A process that a runtime takes. */
-struct opd_runtime_process {
-	uint32_t pid;
-	uint64_t user_ns;     /* its user namespace; 0: the host's, or unknown */
-	uint64_t image_address; /* in a mapping of the runtime's image */
-	uint64_t image_cookie;
-};
-
-/* A row of the table. */
-struct opd_runtime_kind {
-	enum op_runtime runtime;
-	/* True for the base name of the image that has the runtime: a library or an executable. */
-	bool (*is_image)(const char *base_name);
-	/* Begins with a process. What it returns is its own; NULL: no memory. */
-	void *(*begin)(struct opd_runtimes *runtimes, const struct opd_runtime_process *process);
-	/* How to step; `fault` may be set to say what is missing. */
-	enum opd_runtime_how (*ask)(void *process, const struct opd_runtime_frame *frame, struct opd_runtime_answer *ret_answer,
-				    enum opd_runtime_fault *fault);
-	void (*end)(void *process);
-};
-
 /* The lookers stay the caller's. 0 or -ENOMEM. */
 int opd_runtimes_new(struct opd_lookers *lookers, struct opd_runtimes **ret_runtimes) OP_NONNULL OP_MUST_CHECK;
 void opd_runtimes_free(struct opd_runtimes *runtimes); /* NULL is allowed */
 
-struct opd_lookers *opd_runtimes_lookers(struct opd_runtimes *runtimes) OP_NONNULL;
 struct opd_runtime_names *opd_runtimes_names(struct opd_runtimes *runtimes) OP_NONNULL;
 
 /* A walk begins; what the one before noted is forgotten. */
@@ -82,6 +50,9 @@ void opd_runtimes_count(struct opd_runtimes *runtimes, bool is_complete, bool is
 
 /* Since the start. */
 const struct opd_runtime_counts *opd_runtimes_counts(const struct opd_runtimes *runtimes, enum op_runtime runtime) OP_NONNULL;
+
+/* False: asking again in this turn is in vain. */
+bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes) OP_NONNULL;
 
 /* In each turn: forgets processes that are gone. True: an answer was OPD_RUNTIME_WAIT meanwhile. */
 bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver *resolver) OP_NONNULL;

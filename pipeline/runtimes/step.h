@@ -25,6 +25,7 @@ struct opd_runtime_frame {
 	bool may_wait;       /* false: OPD_RUNTIME_WAIT is no answer any more */
 	uint64_t sp, fp;     /* of this frame */
 	bool has_sp, has_fp; /* they are known */
+	bool is_region;      /* the code is in memory without a file */
 	/* By DWARF numbers. Of the leaf all are known, of a caller sp, fp and rbx at most. */
 	const uint64_t *registers;
 	uint64_t known; /* a bit for each register */
@@ -38,6 +39,7 @@ enum opd_runtime_how {
 	OPD_RUNTIME_CALLER, /* the caller is as the answer says */
 	OPD_RUNTIME_WAIT,   /* it is not known yet: the stack waits */
 	OPD_RUNTIME_END,    /* this frame has no caller */
+	OPD_RUNTIME_CUT,    /* the caller is beyond the copy */
 };
 
 struct opd_runtime_function {

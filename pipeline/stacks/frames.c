@@ -173,6 +173,7 @@ static enum opd_runtime_how ask(void *arg, const struct opd_runtime_frame *asked
 	frame.pid = finder->sample->pid;
 	frame.time_ns = finder->sample->time_ns;
 	frame.may_wait = lookup->may_wait;
+	frame.is_region = finder->stack->frames[finder->stack->nr_frames - 1].is_region;
 	how = opd_runtimes_ask(lookup->runtimes, lookup->resolver, &frame, ret_answer);
 	finder->walk->awaits_runtime |= how == OPD_RUNTIME_WAIT;
 	if (ret_answer->nr_functions)

@@ -289,6 +289,9 @@ static bool step_without_row(struct walk *walk, enum opd_walk_end *end)
 	case OPD_RUNTIME_END:
 		*end = OPD_WALK_complete;
 		return false;
+	case OPD_RUNTIME_CUT:
+		*end = OPD_WALK_cut;
+		return false;
 	case OPD_RUNTIME_CALLER:
 		return step_to_caller(walk, &answer, end);
 	case OPD_RUNTIME_PASS:

@@ -371,6 +371,8 @@ static void a_runtime_proves_the_frame_pointer(void **state)
 	expect(box, JITTED + 4, 1, OPD_WALK_no_table_yet);
 	runtime.how = OPD_RUNTIME_END;
 	expect(box, JITTED + 4, 1, OPD_WALK_complete);
+	runtime.how = OPD_RUNTIME_CUT;
+	expect(box, JITTED + 4, 1, OPD_WALK_cut);
 	/* also where the image has a table, and no row there */
 	runtime.how = OPD_RUNTIME_PASS;
 	expect(box, TABLED + NR_RULES * 0x100 + 4, 2, OPD_WALK_complete);
