@@ -527,6 +527,8 @@ void opd_node_read(const struct opd_node_layout *layout, const struct opd_node_w
 		return;
 	for (size_t i = 0; i < nr_wanted && !to->failed; i++) {
 		struct opd_node_found found = { 0 };
+		uint32_t nr_reads_left = heap.nr_reads_left;
+		uint64_t nr_bytes_left = heap.nr_bytes_left;
 		size_t at = to->length;
 
 		heap.problem = OPD_NODE_NAMED;
@@ -538,6 +540,8 @@ void opd_node_read(const struct opd_node_layout *layout, const struct opd_node_w
 			op_text_truncate(to, at + sizeof(found));
 			found.nr_name_bytes = found.nr_file_bytes = found.nr_lines = 0;
 		}
+		found.nr_reads = nr_reads_left - heap.nr_reads_left;
+		found.nr_read_bytes = (uint32_t)(nr_bytes_left - heap.nr_bytes_left);
 		memcpy(to->data + at, &found, sizeof(found));
 	}
 }

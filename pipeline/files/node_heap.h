@@ -54,6 +54,7 @@ struct opd_node_found {
 	uint64_t bytecode;             /* the proof was this; 0: another one */
 	uint64_t code_start, code_end; /* of compiled code; 0, 0: none */
 	uint32_t nr_name_bytes, nr_file_bytes, nr_lines;
+	uint32_t nr_reads, nr_read_bytes; /* what it cost */
 };
 
 /* False: a version whose layout is not known, or numbers that make no sense. */

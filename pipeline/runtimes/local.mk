@@ -6,6 +6,7 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/runtimes/names.c pipeline/runtimes/names.h \
 	pipeline/runtimes/interpreters.c pipeline/runtimes/interpreters.h \
 	pipeline/runtimes/python.c pipeline/runtimes/python.h \
+	pipeline/runtimes/node.c pipeline/runtimes/node.h \
 	pipeline/runtimes/runtimes.c pipeline/runtimes/runtimes.h \
 	pipeline/runtimes/shared.h \
 	pipeline/runtimes/step.h

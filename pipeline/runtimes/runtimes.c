@@ -8,11 +8,12 @@
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
 #include "pipeline/runtimes/java.h"
+#include "pipeline/runtimes/node.h"
 
 /* A library that comes later is looked for so often. */
 #define LOOK_AGAIN_NS ((uint64_t)OP_NS_PER_S)
 
-static const struct opd_runtime_kind *const kinds[] = { &opd_runtime_java };
+static const struct opd_runtime_kind *const kinds[] = { &opd_runtime_java, &opd_runtime_node };
 
 struct process {
 	struct op_hlink link;

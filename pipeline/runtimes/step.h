@@ -13,12 +13,15 @@
 
 #include "libop/base/compiler.h"
 
+struct op_row_table; /* libop/unwind/row_table.h */
+
 #define OPD_RUNTIME_INLINED_MAX 32u /* functions of one frame; the outermost of more are left out */
 
 /* A frame. Nothing in it is trusted: registers and copy come from the program. */
 struct opd_runtime_frame {
 	uint32_t pid;
 	uint64_t time_ns;    /* of the sample */
+	uint64_t cookie;     /* of the image, or of the memory without a file */
 	uint64_t address;    /* in the code: pc, or pc - 1 of a caller */
 	uint64_t pc;         /* of a caller: the return address */
 	bool is_exact;       /* pc is where the code was: of the leaf, or interrupted by a signal */
@@ -31,6 +34,12 @@ struct opd_runtime_frame {
 	uint64_t known; /* a bit for each register */
 	const uint8_t *stack; /* the copy */
 	uint64_t stack_start, nr_stack_bytes;
+	/*
+	 * Finds the row table of an image that the process has mapped at an address; *ret_table is
+	 * NULL when there is none. False: it is not made yet. NULL: no tables are made.
+	 */
+	bool (*find_table)(void *arg, uint64_t cookie, uint64_t address, const struct op_row_table **ret_table);
+	void *find_arg;
 };
 
 enum opd_runtime_how {

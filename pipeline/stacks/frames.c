@@ -163,6 +163,21 @@ static void set_functions(struct opd_stack *stack, struct opd_runtime_answer *an
 	}
 }
 
+/* The table of an image that need not be in the stack, for a runtime. */
+static bool find_table(void *arg, uint64_t cookie, uint64_t address, const struct op_row_table **ret_table)
+{
+	struct finder *finder = arg;
+	struct op_sample at = *finder->sample;
+	struct opd_table_source source;
+
+	*ret_table = NULL;
+	if (!finder->lookup->tables)
+		return true;
+	at.ip = address;
+	source = source_of(finder->lookup->resolver, &at);
+	return opd_tables_find(finder->lookup->tables, cookie, &source, ret_table) != OPD_CODE_PENDING;
+}
+
 static enum opd_runtime_how ask(void *arg, const struct opd_runtime_frame *asked, struct opd_runtime_answer *ret_answer)
 {
 	struct finder *finder = arg;
@@ -173,6 +188,9 @@ static enum opd_runtime_how ask(void *arg, const struct opd_runtime_frame *asked
 	frame.pid = finder->sample->pid;
 	frame.time_ns = finder->sample->time_ns;
 	frame.may_wait = lookup->may_wait;
+	frame.cookie = finder->stack->frames[finder->stack->nr_frames - 1].location.cookie;
+	frame.find_table = find_table;
+	frame.find_arg = finder;
 	frame.is_region = finder->stack->frames[finder->stack->nr_frames - 1].is_region;
 	how = opd_runtimes_ask(lookup->runtimes, lookup->resolver, &frame, ret_answer);
 	finder->walk->awaits_runtime |= how == OPD_RUNTIME_WAIT;
