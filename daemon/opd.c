@@ -263,6 +263,7 @@ static int init_pipeline(struct opd *opd)
 		.max_files = config->max_sample_files,
 		.max_bytes = config->session_max_use,
 		.max_stack_bytes = config->stack_max_use,
+		.runtimes = config->runtimes,
 	};
 	int err = opd_pipeline_open(&opd->pipeline, &pipeline);
 

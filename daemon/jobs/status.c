@@ -181,6 +181,8 @@ static void fill_status(struct opd_recording *recording, const struct op_config 
 		status->wait_quantum_ns = opd_waits_sum(pipeline->waits, &status->waits);
 	if (pipeline->deep)
 		opd_deep_sum(pipeline->deep, status->deep);
+	if (pipeline->stacks && pipeline->stacks->runtimes)
+		opd_runtimes_add_counts(pipeline->stacks->runtimes, status->runtimes);
 	if (pipeline->interpreters)
 		opd_interpreters_add_counts(pipeline->interpreters, status->runtimes);
 	fill_rings(recording, config, status);

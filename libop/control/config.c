@@ -152,7 +152,7 @@ static bool parse_runtimes(const struct row *row, const char *value, void *field
 	uint64_t bits = 0;
 
 	if (parse_bool(row, value, field, &no_bool)) {
-		*(uint64_t *)field = *(uint64_t *)field ? (1u << OP_NR_RUNTIMES) - 2 : 0;
+		*(uint64_t *)field = *(uint64_t *)field ? OP_RUNTIMES_ALL : 0;
 		return true;
 	}
 	op_text_free(&no_bool);

@@ -36,6 +36,8 @@ enum op_runtime {
 		OP_NR_RUNTIMES,
 };
 
+#define OP_RUNTIMES_ALL ((1u << OP_NR_RUNTIMES) - 2) /* a bit for each */
+
 struct op_runtime_name {
 	enum op_runtime runtime;
 	char *file, *function;

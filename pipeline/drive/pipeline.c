@@ -104,8 +104,8 @@ int opd_pipeline_open(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 	if (err)
 		goto fail;
 	/* The memory of processes of this host is read by lookers. */
-	if (pipeline->stacks && config->lookers && !config->is_foreign)
-		err = opd_runtimes_new(config->lookers, &pipeline->stacks->runtimes);
+	if (pipeline->stacks && config->lookers && config->runtimes && !config->is_foreign)
+		err = opd_runtimes_new(config->lookers, config->runtimes, &pipeline->stacks->runtimes);
 	if (err)
 		goto fail;
 	return 0;

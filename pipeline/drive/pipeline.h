@@ -81,6 +81,7 @@ struct opd_pipeline_config {
 	struct opd_lookers *lookers;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
 	bool separate_name, separate_user; /* by the name and the user of processes */
+	uint64_t runtimes; /* whose functions have names: a bit for each enum op_runtime */
 	/* stay the caller's, who tells them the images; NULL: only frame pointers are followed */
 	struct opd_tables *tables;
 	const struct op_event *events;            /* stay the caller's */

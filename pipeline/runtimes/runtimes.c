@@ -31,19 +31,21 @@ struct opd_runtimes {
 	struct op_htable processes;
 	struct process *all;
 	bool has_waited;
-	struct opd_runtime_counts counts[OP_NR_RUNTIMES];
+	uint64_t wanted; /* a bit for each enum op_runtime */
+	uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS];
 	/* of the walk */
 	enum op_runtime runtime; /* the first that it met */
 	enum opd_runtime_fault fault;
 };
 
-int opd_runtimes_new(struct opd_lookers *lookers, struct opd_runtimes **ret_runtimes)
+int opd_runtimes_new(struct opd_lookers *lookers, uint64_t wanted, struct opd_runtimes **ret_runtimes)
 {
 	struct opd_runtimes *runtimes = calloc(1, sizeof(*runtimes));
 
 	if (!runtimes)
 		return -ENOMEM;
 	runtimes->host.lookers = lookers;
+	runtimes->wanted = wanted;
 	runtimes->host.names = opd_runtime_names_new();
 	if (!runtimes->host.names) {
 		free(runtimes);
@@ -84,6 +86,7 @@ struct opd_runtime_names *opd_runtimes_names(struct opd_runtimes *runtimes)
 
 struct search {
 	const struct opd_resolver *resolver;
+	uint64_t wanted;
 	const struct opd_runtime_kind *kind;
 	uint64_t start, cookie;
 };
@@ -100,7 +103,8 @@ static void visit_mapping(const struct opd_mapping *mapping, void *arg)
 	row = op_dcookie_row(search->resolver->table, mapping->cookie);
 	slash = row->id.name.kind == OP_IMAGE_FILE ? strrchr(row->id.name.name, '/') : NULL;
 	for (size_t i = 0; slash && i < op_array_size(kinds); i++) {
-		if (!kinds[i]->is_image(slash + 1) || (search->kind && search->start < mapping->start))
+		if (!(search->wanted >> kinds[i]->runtime & 1) || !kinds[i]->is_image(slash + 1) ||
+		    (search->kind && search->start < mapping->start))
 			continue;
 		search->kind = kinds[i];
 		search->start = mapping->start;
@@ -111,7 +115,7 @@ static void visit_mapping(const struct opd_mapping *mapping, void *arg)
 static void look(struct opd_runtimes *runtimes, const struct opd_resolver *resolver, struct process *process,
 		 const struct opd_mm *mm)
 {
-	struct search search = { .resolver = resolver };
+	struct search search = { .resolver = resolver, .wanted = runtimes->wanted };
 
 	process->changes = opd_process_changes(&resolver->processes, process->pid);
 	process->looked_ns = op_now_ns();
@@ -127,7 +131,7 @@ static void look(struct opd_runtimes *runtimes, const struct opd_resolver *resol
 	if (!process->own)
 		return;
 	process->kind = search.kind;
-	runtimes->counts[search.kind->runtime].processes++;
+	runtimes->stats[search.kind->runtime][OP_RUNTIME_STAT_processes]++;
 }
 
 static struct process *find(const struct opd_runtimes *runtimes, uint32_t pid)
@@ -214,35 +218,27 @@ enum opd_runtime_how opd_runtimes_ask(struct opd_runtimes *runtimes, const struc
 
 void opd_runtimes_count(struct opd_runtimes *runtimes, bool is_complete, bool is_cut)
 {
-	struct opd_runtime_counts *counts = &runtimes->counts[runtimes->runtime];
+	static const enum op_runtime_stat stats[] = {
+		[OPD_RUNTIME_NAMELESS] = OP_RUNTIME_STAT_unnamed,
+		[OPD_RUNTIME_MOVED] = OP_RUNTIME_STAT_moved,
+		[OPD_RUNTIME_FAULT] = OP_RUNTIME_STAT_fault,
+		[OPD_RUNTIME_NO_CALLER] = OP_RUNTIME_STAT_none,
+	};
+	enum op_runtime_stat stat = stats[runtimes->fault];
 
 	if (runtimes->runtime == OP_RUNTIME_none)
 		return;
-	counts->samples++;
-	switch (runtimes->fault) {
-	case OPD_RUNTIME_NO_FAULT:
-		counts->complete += is_complete;
-		counts->deep += !is_complete && is_cut;
-		counts->none += !is_complete && !is_cut;
-		return;
-	case OPD_RUNTIME_NAMELESS:
-		counts->unnamed++;
-		return;
-	case OPD_RUNTIME_MOVED:
-		counts->moved++;
-		return;
-	case OPD_RUNTIME_FAULT:
-		counts->fault++;
-		return;
-	case OPD_RUNTIME_NO_CALLER:
-		counts->none++;
-		return;
-	}
+	if (runtimes->fault == OPD_RUNTIME_NO_FAULT)
+		stat = is_complete ? OP_RUNTIME_STAT_complete : is_cut ? OP_RUNTIME_STAT_deep : OP_RUNTIME_STAT_none;
+	runtimes->stats[runtimes->runtime][OP_RUNTIME_STAT_samples]++;
+	runtimes->stats[runtimes->runtime][stat]++;
 }
 
-const struct opd_runtime_counts *opd_runtimes_counts(const struct opd_runtimes *runtimes, enum op_runtime runtime)
+void opd_runtimes_add_counts(const struct opd_runtimes *runtimes, uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS])
 {
-	return &runtimes->counts[runtime];
+	for (size_t i = 0; i < OP_NR_RUNTIMES; i++)
+		for (size_t k = 0; k < OP_NR_RUNTIME_STATS; k++)
+			stats[i][k] += runtimes->stats[i][k];
 }
 
 bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes)

@@ -10,6 +10,7 @@
 #define OPD_RUNTIMES_H
 
 #include "libop/base/compiler.h"
+#include "libop/control/runtime_stats.h"
 #include "pipeline/resolve/resolver.h"
 #include "pipeline/runtimes/host.h"
 
@@ -17,20 +18,8 @@
 
 struct opd_runtimes;
 
-/* What became of the samples that had a frame of the runtime. Each is counted once, when booked. */
-struct opd_runtime_counts {
-	uint64_t processes;
-	uint64_t samples;  /* complete + none + fault + deep + moved + unnamed */
-	uint64_t complete; /* all frames of the runtime have names, and the walk came to its end */
-	uint64_t none;     /* the walk ended where a frame of the runtime has no known caller */
-	uint64_t fault;    /* memory of the process could not be read, or it is not as described */
-	uint64_t deep;     /* the stack is deeper than its copy, or than a walk goes */
-	uint64_t moved;    /* the code was replaced before its name was read */
-	uint64_t unnamed;  /* a function has no name: budgets were used up, or there is none */
-};
-
 /* The lookers stay the caller's. 0 or -ENOMEM. */
-int opd_runtimes_new(struct opd_lookers *lookers, struct opd_runtimes **ret_runtimes) OP_NONNULL OP_MUST_CHECK;
+int opd_runtimes_new(struct opd_lookers *lookers, uint64_t wanted, struct opd_runtimes **ret_runtimes) OP_NONNULL OP_MUST_CHECK;
 void opd_runtimes_free(struct opd_runtimes *runtimes); /* NULL is allowed */
 
 struct opd_runtime_names *opd_runtimes_names(struct opd_runtimes *runtimes) OP_NONNULL;
@@ -48,8 +37,8 @@ enum opd_runtime_how opd_runtimes_ask(struct opd_runtimes *runtimes, const struc
 /* The stack of the last walk is booked: counts it. is_complete, is_cut: how it ends. */
 void opd_runtimes_count(struct opd_runtimes *runtimes, bool is_complete, bool is_cut) OP_NONNULL;
 
-/* Since the start. */
-const struct opd_runtime_counts *opd_runtimes_counts(const struct opd_runtimes *runtimes, enum op_runtime runtime) OP_NONNULL;
+/* Adds what was seen since opd was started (libop/control/runtime_stats.h). */
+void opd_runtimes_add_counts(const struct opd_runtimes *runtimes, uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS]) OP_NONNULL;
 
 /* False: asking again in this turn is in vain. */
 bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes) OP_NONNULL;

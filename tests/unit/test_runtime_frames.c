@@ -41,7 +41,7 @@ static int setup(void **state)
 	if (stacks_setup(state))
 		return -1;
 	code = OPD_CODE_NO_TABLE;
-	return opd_runtimes_new((struct opd_lookers *)no_lookers, &pipeline.stacks->runtimes);
+	return opd_runtimes_new((struct opd_lookers *)no_lookers, OP_RUNTIMES_ALL, &pipeline.stacks->runtimes);
 }
 
 /* The nodes of runtime frames with their lines, the one that is read first. */

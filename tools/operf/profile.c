@@ -225,6 +225,7 @@ static int open_pipeline(struct opf_profile *profile)
 		.user_only = !samples_kernel(&profile->events),
 		.build_ids = true,
 		.lookers = profile->lookers,
+		.runtimes = OP_RUNTIMES_ALL,
 		.tables = profile->tables,
 		.separate_lib = true,
 		.separate_kernel = true,
