@@ -83,10 +83,16 @@ static inline uint64_t op_stacks_file_bytes(uint32_t nr_nodes)
 	return sizeof(struct op_stacks_header) + (uint64_t)nr_nodes * sizeof(struct op_stack_node);
 }
 
+/* Whether the node is code, which has symbols. */
+static inline bool op_stack_is_native(const struct op_stack_node *node)
+{
+	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME;
+}
+
 /* Whether the node is a function of a stack, and not what the stack is filed under. */
 static inline bool op_stack_is_frame(const struct op_stack_node *node)
 {
-	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME || node->kind == OP_STACK_RUNTIME_FRAME;
+	return op_stack_is_native(node) || node->kind == OP_STACK_RUNTIME_FRAME;
 }
 
 /* Whether the node names an image by its dcookie. */

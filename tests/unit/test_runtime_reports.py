@@ -313,6 +313,30 @@ class Pages(RuntimeCase):
         self.assertIn("prog;_start;main;eval;<module> (app.py:1);handler (app.py:41);Sum.add (sums.py:7)",
                       self.folded_of(self.page("--native=show")))
 
+    def test_sources(self):
+        """A hot function has its source, with the samples of stacks; one whose file is gone has none."""
+        path = os.path.join(self.dir, "app.py")
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write("".join("line %d <\n" % i for i in range(1, 30)))
+        handler = ("python", path, "handler", 3)
+        for line, count in ((4, 30), (5, 25), (28, 5)):
+            self.store.add([*self.outer(), self.runtime(MODULE, 50), self.runtime(handler, line)], count)
+        self.store.add([*self.outer(), self.runtime(MODULE, 50), self.runtime(handler, 5), LIBRARY], 10)
+        self.store.add([*self.outer(), self.runtime(MODULE, 50)], 10)
+        code, = (code for code in self.page().data["sides"][0]["code"] if code["image"] == "python")
+        self.assertEqual({key: code[key] for key in ("name", "event", "line", "samples")},
+                         {"name": "handler (app.py:3)", "event": "STACKS:99:0", "line": 3, "samples": 70})
+        block, = code["blocks"]
+        self.assertEqual((block["file"], block["code"]), (path, False))
+        self.assertEqual({line[0]: line[1] for line in block["lines"] if line and line[1]}, {4: 30, 5: 35, 28: 5})
+        self.assertIn([3, 0, "line 3 <"], block["lines"])
+        self.assertIn(0, block["lines"])
+        self.store.write(os.path.join(self.session, "stacks"))
+        shutil.copytree(self.session, os.path.join(self.dir, "samples", "before"))
+        sides = self.page("{", "session:before", "}", "{", "session:current", "}").data["sides"]
+        self.assertEqual([[code["name"] for code in side["code"] if code["image"] == "python"] for side in sides],
+                         [["handler (app.py)"]] * 2)
+
     def test_difference(self):
         """After a change a function begins at another line, and is the same function."""
         self.store.add([self.native("eval", 0), self.runtime(HANDLER)], 10)

@@ -120,11 +120,6 @@ static struct opr_layout layout_of(const struct report *report, const uint64_t *
 	};
 }
 
-static struct opr_block_limits limits_of(const struct opr_query *query)
-{
-	return (struct opr_block_limits){ query->threshold, query->top };
-}
-
 /* Whether a class has samples of more than one application. */
 static bool has_several_applications(const struct opr_profile *profile, size_t nr_classes)
 {
@@ -181,7 +176,7 @@ static int write_rows(struct report *report, const struct opr_symbol_report *row
 {
 	const struct opr_selection *selection = &report->run.selection;
 	const struct opr_callgraph *graph = &report->run.graph;
-	const struct opr_block_limits limits = limits_of(report->run.query);
+	const struct opr_block_limits limits = { report->run.query->threshold, report->run.query->top };
 	struct opr_layout layout = layout_of(report, rows->totals);
 	struct opr_writer writer = { 0 };
 	int err;
@@ -215,7 +210,7 @@ static int write_xml(struct report *report)
 		.options = attributes,
 		.details = run->query->details,
 		.lines = run->query->lines,
-		.limits = limits_of(run->query),
+		.limits = { run->query->threshold, run->query->top },
 	};
 	int err = opr_xml_options(report->options, &run->selection.spec, &values, attributes, &document.nr_options);
 
@@ -475,7 +470,7 @@ static int report_page(struct report *reports, size_t nr_reports)
 	for (size_t i = 0; i < nr_reports && !err && names; i++)
 		opr_short_images_set(names, &page.sides[i].tree, &page.sides[i].contexts);
 	for (size_t i = 0; i < nr_reports && !err; i++)
-		err = opr_page_add_code(&page.sides[i], nr_reports > 1 && !query->inlined, names, OPR_PAGE_CODE_BYTES / nr_reports);
+		err = opr_page_add_code(&page.sides[i], nr_reports > 1, names, OPR_PAGE_CODE_BYTES / nr_reports);
 	if (!err)
 		err = opr_page_collect(&page);
 	opr_progress("writing the page");

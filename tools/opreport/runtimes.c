@@ -191,7 +191,7 @@ int opr_runtimes_report(struct opr_run *run, const struct opr_options *options)
 	int err;
 
 	/* What a function calls in native code is its own. */
-	query.native = OPR_NATIVE_ONLY;
+	query.native = OPR_NATIVE_NONE;
 	err = opr_stacks_read(&tree, &sums, &run->selection, &query, NULL);
 	if (!err && sums.events.nr_words > 1)
 		err = opr_error(-EINVAL, "the stacks are of several events: event:NAME chooses one");

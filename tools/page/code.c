@@ -11,9 +11,11 @@
 #include "tools/page/pack.h"
 #include "tools/profile/image_name.h"
 #include "tools/report/symbol_sort.h"
+#include "tools/stacks/runtime_rows.h"
 #include "tools/stacks/short_images.h"
 
 #define FUNCTIONS_MAX 20u
+#define RUNTIME_FUNCTIONS_MAX 12u
 #define FLAT_MAX      500u
 #define LINES_MAX     80u /* of a function */
 #define LINE_BYTES    160u
@@ -37,6 +39,9 @@ struct lines {
 struct listing {
 	struct op_text *json;
 	struct opr_run run; /* of flat samples */
+	const struct opr_symbol_report *report; /* of the run, or of runtimes */
+	const char *event;                      /* of its first class */
+	bool is_compared, is_of_runtimes;
 	struct opr_source_cache sources;
 	size_t nr_left; /* lines that the function may have on the page */
 	const struct opr_short_names *names; /* NULL: full ones */
@@ -49,6 +54,8 @@ static uint64_t count_of(const struct listing *listing, const uint64_t *counts)
 	const struct opr_classes *classes = &listing->run.selection.classes;
 	uint64_t sum = 0;
 
+	if (listing->is_of_runtimes) /* each class is an event */
+		return counts[0];
 	for (size_t i = 0; i < classes->nr_classes; i++)
 		if (!strcmp(classes->classes[i].event, classes->classes[0].event))
 			sum += counts[i];
@@ -141,16 +148,16 @@ static int compare_lines(const void *left, const void *right)
 /* The source lines with samples of a row, sorted, and the one where it begins. */
 static int find_lines(const struct listing *listing, const struct opr_symbol_row *row, struct lines *found)
 {
-	const struct opr_symbol_report *report = &listing->run.rows;
+	const struct opr_symbol_report *report = listing->report;
 	size_t nr = 0;
 	int err = row->file ? add_line(found, &(struct line){ .file = row->file, .number = row->line, .is_begin = true }) : 0;
 
 	for (size_t i = 0; i < row->nr_details && !err; i++) {
 		const struct opr_detail *detail = &report->details[row->first_detail + i];
-		struct line line = { .count = count_of(listing, &report->detail_counts.values[detail->counts]) };
-		unsigned int number;
+		struct line line = { .file = row->file, .count = count_of(listing, &report->detail_counts.values[detail->counts]) };
+		unsigned int number = (unsigned int)detail->vma; /* of a runtime it is the line */
 
-		if (!opr_symbols_line(row->symbols, detail->vma, &line.file, &number))
+		if (row->symbols && !opr_symbols_line(row->symbols, detail->vma, &line.file, &number))
 			continue;
 		line.number = number;
 		err = add_line(found, &line);
@@ -256,7 +263,7 @@ static const char *image_of(const struct listing *listing, const struct opr_symb
 static void add_flat(const struct listing *listing, struct op_text *json)
 {
 	const struct opr_classes *classes = &listing->run.selection.classes;
-	const struct opr_symbol_report *report = &listing->run.rows;
+	const struct opr_symbol_report *report = listing->report;
 	bool is_about;
 
 	if (opr_seconds_of_sample(classes, &classes->classes[0], &is_about) <= 0)
@@ -302,6 +309,24 @@ static int read_rows(struct listing *listing, struct op_text *flat)
 	return err ? err : opr_symbol_report_set_lines(rows);
 }
 
+/* As the graph has it: in a comparison the name of a function of a runtime has no line. */
+static void add_name(const struct listing *listing, struct op_text *json, const struct opr_symbol_row *row)
+{
+	struct op_text name = { 0 };
+	char line[16];
+
+	op_text_add(&name, row->name);
+	snprintf(line, sizeof(line), ":%u)", (unsigned int)row->line);
+	if (listing->is_compared && listing->is_of_runtimes && name.length > strlen(line) &&
+	    !strcmp(name.data + name.length - strlen(line), line)) {
+		op_text_truncate(&name, name.length - strlen(line));
+		op_text_add_char(&name, ')');
+	}
+	opr_page_add_string(json, op_text_get(&name));
+	json->failed |= name.failed;
+	op_text_free(&name);
+}
+
 /* Adds nothing when neither source nor code is found. */
 static int add_function(struct listing *listing, const struct opr_symbol_row *row)
 {
@@ -312,15 +337,15 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 
 	listing->nr_left = LINES_MAX;
 	op_text_add(json, listing->any ? ",{\"name\":" : "{\"name\":");
-	opr_page_add_string(json, row->name);
+	add_name(listing, json, row);
 	op_text_add(json, ",\"image\":");
 	opr_page_add_string(json, image_of(listing, row));
 	op_text_add(json, ",\"event\":");
-	opr_page_add_string(json, listing->run.selection.classes.classes[0].event);
+	opr_page_add_string(json, listing->event);
 	op_text_printf(json, ",\"line\":%u,\"samples\":%" PRIu64 ",\"blocks\":[", (unsigned int)row->line,
-		       count_of(listing, &listing->run.rows.counts.values[row->counts]));
+		       count_of(listing, &listing->report->counts.values[row->counts]));
 	err = add_source(listing, row, &any);
-	if (!err && !any)
+	if (!err && !any && row->symbols)
 		err = add_code(listing, row, &any);
 	op_text_add(json, "]}");
 	listing->any |= any;
@@ -343,21 +368,62 @@ static struct opr_query flat_query(const struct opr_run *of_stacks)
 	return query;
 }
 
-int opr_page_add_code(struct opr_page_side *side, bool has_flat, const struct opr_short_names *names, size_t max_bytes)
+static bool has_runtimes(const struct opr_call_tree *tree)
+{
+	for (const struct opr_call_node *node = tree->made_last; node; node = node->made_before)
+		if (node->function->kind == OPR_CALL_RUNTIME)
+			return true;
+	return false;
+}
+
+/* Adds the hottest functions of runtimes, with the samples of stacks. */
+static int add_runtimes(struct listing *listing, const struct opr_page_side *side, size_t max_bytes)
+{
+	struct opr_query query = *side->run->query;
+	struct opr_runtime_rows rows = { 0 };
+	struct opr_sort_order order = { 0 };
+	const char *bad_key;
+	int err;
+
+	query.threshold = 0;
+	err = opr_runtime_rows_read(&rows, &side->run->selection, &query);
+	if (!err)
+		err = opr_sort_order_make(&order, &(struct opr_words){ 0 }, &bad_key);
+	if (!err)
+		err = opr_symbol_sort(&rows.report, &order);
+	listing->report = &rows.report;
+	listing->event = rows.sums.events.nr_words ? rows.sums.events.words[0] : "";
+	listing->is_of_runtimes = true;
+	for (size_t i = 0; i < rows.report.nr_rows && i < RUNTIME_FUNCTIONS_MAX && !err; i++)
+		if (listing->json->length < max_bytes && rows.report.counts.values[rows.report.rows[i].counts])
+			err = add_function(listing, &rows.report.rows[i]);
+	listing->is_of_runtimes = false;
+	listing->report = &listing->run.rows;
+	listing->event = "";
+	opr_runtime_rows_free(&rows);
+	return err;
+}
+
+int opr_page_add_code(struct opr_page_side *side, bool is_compared, const struct opr_short_names *names, size_t max_bytes)
 {
 	const struct opr_words none = { 0 };
 	const struct opr_source_dirs dirs = { &none, &none };
 	const struct opr_query query = flat_query(side->run);
 	struct op_text *json = &side->code;
 	struct listing listing = {
-		.json = json, .run = { .query = &query, .words = side->run->words }, .sources = { .dirs = &dirs }, .names = names
+		.json = json, .run = { .query = &query, .words = side->run->words }, .sources = { .dirs = &dirs }, .names = names,
+		.is_compared = is_compared, .report = &listing.run.rows,
 	};
 	struct opr_symbol_report *rows = &listing.run.rows;
+	bool has_flat = is_compared && !side->run->query->inlined;
 	int err = opr_run_to(&listing.run, OPR_STEP_SELECT);
 
 	op_text_add_char(json, '[');
+	if (!err && has_runtimes(&side->tree))
+		err = add_runtimes(&listing, side, max_bytes / 2);
 	if (!err && listing.run.selection.profile.nr_files)
 		err = read_rows(&listing, has_flat ? &side->flat : NULL);
+	listing.event = listing.run.selection.classes.nr_classes ? listing.run.selection.classes.classes[0].event : "";
 	for (size_t i = 0; i < rows->nr_rows && !err && json->length < max_bytes; i++)
 		if (rows->rows[i].symbol && count_of(&listing, &rows->counts.values[rows->rows[i].counts]))
 			err = add_function(&listing, &rows->rows[i]);

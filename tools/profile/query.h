@@ -20,10 +20,10 @@
 enum opr_view { OPR_VIEW_CPU, OPR_VIEW_WAIT, OPR_VIEW_WALL, OPR_VIEW_PAGE };
 
 /*
- * Which native frames stay in stacks of a runtime: all but the interpreter's own, all, or none
- * (tools/stacks/natives.h).
+ * Which native frames stay in stacks of a runtime: all but the interpreter's own, all, or none; and
+ * none in any stack, so that no symbols are read (tools/stacks/natives.h).
  */
-enum opr_native { OPR_NATIVE_FOLD, OPR_NATIVE_SHOW, OPR_NATIVE_ONLY };
+enum opr_native { OPR_NATIVE_FOLD, OPR_NATIVE_SHOW, OPR_NATIVE_ONLY, OPR_NATIVE_NONE };
 
 struct opr_query {
 	/* ---- which samples ---- */

@@ -4,6 +4,7 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/call_tree.c tools/stacks/call_tree.h \
 	tools/stacks/contexts.c tools/stacks/contexts.h \
 	tools/stacks/count_stacks.c tools/stacks/count_stacks.h \
+	tools/stacks/frame_roles.c tools/stacks/frame_roles.h \
 	tools/stacks/idle.c tools/stacks/idle.h \
 	tools/stacks/inclusive.c tools/stacks/inclusive.h \
 	tools/stacks/leaf_rows.c tools/stacks/leaf_rows.h \

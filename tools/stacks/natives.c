@@ -19,7 +19,7 @@ struct opr_own_images {
 	struct opr_own_images *made_before;
 };
 
-static const struct opr_own_images everything; /* --native=only: all native frames are left out */
+static const struct opr_own_images everything; /* all native frames are left out */
 
 static bool has_image(const struct opr_own_images *own, uint64_t image)
 {
@@ -50,7 +50,7 @@ static int find_of_frame(struct opr_natives *natives, uint32_t index)
 	const struct opr_own_images **own = &natives->own[index];
 	const uint64_t images[] = { node->image, parent->kind == OP_STACK_FRAME ? parent->image : 0 };
 
-	if (natives->native == OPR_NATIVE_ONLY) {
+	if (natives->native >= OPR_NATIVE_ONLY) {
 		*own = &everything;
 		return 0;
 	}
@@ -79,7 +79,7 @@ int opr_natives_find(struct opr_natives *natives, const struct op_stack_tree *tr
 		uint32_t parent = tree->nodes[i].parent;
 
 		depths[i] = depths[parent] + 1;
-		natives->own[i] = natives->own[parent];
+		natives->own[i] = native == OPR_NATIVE_NONE ? &everything : natives->own[parent];
 		if (tree->nodes[i].kind != OP_STACK_RUNTIME_FRAME)
 			continue;
 		err = find_of_frame(natives, i);
@@ -102,7 +102,7 @@ bool opr_native_is_left_out(const struct opr_natives *natives, uint32_t frame, u
 	uint16_t kind = natives->tree->nodes[frame].kind;
 
 	if (own == &everything)
-		return kind == OP_STACK_FRAME || kind == OP_STACK_KERNEL_FRAME;
+		return op_stack_is_native(&natives->tree->nodes[frame]);
 	return kind == OP_STACK_FRAME && has_image(own, natives->tree->nodes[frame].image);
 }
 

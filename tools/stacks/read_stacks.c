@@ -14,6 +14,7 @@
 #include "tools/profile/image_name.h"
 #include "tools/profile/select_files.h"
 #include "tools/report/make_rows.h"
+#include "tools/stacks/frame_roles.h"
 #include "tools/stacks/natives.h"
 #include "tools/stacks/runtime_function.h"
 #include "tools/stacks/select_stacks.h"
@@ -36,12 +37,6 @@ struct reading {
 };
 
 /* ---- symbols ---- */
-
-/* Of code, which has symbols. */
-static bool is_native(const struct op_stack_node *node)
-{
-	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME;
-}
 
 /* Sessions share images: the same file has the same cache entry and build-id. */
 static int add_call_image(struct reading *reading, struct opr_named *named)
@@ -70,6 +65,7 @@ static int add_call_image(struct reading *reading, struct opr_named *named)
 /* Reads the symbols of the images of frames in selected stacks. */
 static int read_images(struct reading *reading)
 {
+	bool names_natives = reading->query->native != OPR_NATIVE_NONE;
 	struct opr_named_image *list = NULL;
 	size_t nr_list = 0, capacity = 0;
 	int err = 0;
@@ -79,7 +75,7 @@ static int read_images(struct reading *reading)
 
 		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 			const struct op_stack_node *node = &store->tree.nodes[n];
-			bool is_shown = is_native(node) && store->flags[n] & OPR_STACK_NEEDED;
+			bool is_shown = names_natives && op_stack_is_native(node) && store->flags[n] & OPR_STACK_NEEDED;
 			struct opr_named *named = is_shown ? opr_store_named(store, node->image) : NULL;
 
 			if (!named || named->is_of_frames) /* in the list already */
@@ -116,37 +112,6 @@ static int read_images(struct reading *reading)
 	return err;
 }
 
-/*
- * A caller has a callee of its own side, which may be below functions of a runtime. Its position is
- * a return address, which may belong to the next function already. That of a leaf is where the
- * sample was. A frame may be both. Without room in the file, samples of a caller may be those of
- * stacks that go on.
- */
-enum role { CALLER = 1, LEAF = 2 };
-
-static uint8_t *find_roles(const struct op_stack_tree *tree)
-{
-	uint8_t *roles = calloc(tree->nr_nodes, sizeof(*roles));
-	uint32_t *natives = calloc(tree->nr_nodes, sizeof(*natives)); /* the next one above */
-
-	if (!natives) {
-		free(roles);
-		return NULL;
-	}
-	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++) {
-		uint32_t above = natives[tree->nodes[i].parent];
-
-		natives[i] = tree->nodes[i].kind == OP_STACK_RUNTIME_FRAME ? above : i;
-		if (is_native(&tree->nodes[i]) && tree->nodes[i].kind == tree->nodes[above].kind)
-			roles[above] = CALLER;
-	}
-	free(natives);
-	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++)
-		if (!roles[i] || (tree->nodes[i].count && !tree->no_room && !tree->no_room_us))
-			roles[i] |= LEAF;
-	return roles;
-}
-
 /* No call is in the padding that the kernel has before functions: an interrupt was behind it. */
 static uint64_t position_of(const struct opr_named *named, const struct op_stack_node *node, bool is_caller)
 {
@@ -172,16 +137,16 @@ struct vmas {
 /* Notes the places of the frames of a store, each with its image. */
 static int note_frames(const struct reading *reading, const struct opr_store *store, struct vmas *by_image)
 {
-	uint8_t *roles = find_roles(&store->tree);
+	uint8_t *roles = opr_frame_roles(&store->tree);
 	int err = roles ? 0 : opr_no_memory();
 
 	for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 		const struct op_stack_node *node = &store->tree.nodes[n];
-		bool is_shown = is_native(node) && store->flags[n] & OPR_STACK_NEEDED;
+		bool is_shown = op_stack_is_native(node) && store->flags[n] & OPR_STACK_NEEDED;
 		const struct opr_named *named = is_shown ? opr_store_named(store, node->image) : NULL;
 
-		for (enum role role = CALLER; role <= LEAF && named && named->image && !err; role++) {
-			uint64_t position = position_of(named, node, role == CALLER);
+		for (enum opr_role role = OPR_ROLE_CALLER; role <= OPR_ROLE_LEAF && named && named->image && !err; role++) {
+			uint64_t position = position_of(named, node, role == OPR_ROLE_CALLER);
 			const struct opr_symbol *symbol = opr_symbols_find(&named->image->symbols, position);
 			struct vmas *to = &by_image[named->image - reading->cache.images];
 
@@ -600,7 +565,7 @@ static int make_node(struct reading *reading, const struct making *making, uint3
 	while (nr--) {
 		at = making->path[nr];
 		if (!opr_native_is_left_out(&making->natives, at, index))
-			node = add_frame(reading, store, node, &nodes[at], making->roles[at] & CALLER);
+			node = add_frame(reading, store, node, &nodes[at], making->roles[at] & OPR_ROLE_CALLER);
 		if (!node)
 			return opr_no_memory();
 		if (opr_natives_are_same(&making->natives, at, index))
@@ -617,7 +582,7 @@ static struct opr_call_node *end_of(struct reading *reading, const struct making
 	if (make_node(reading, making, index))
 		return NULL;
 	/* The node of the report is the caller. */
-	if (making->roles[index] == (CALLER | LEAF) && !opr_native_is_left_out(&making->natives, index, index))
+	if (making->roles[index] == (OPR_ROLE_CALLER | OPR_ROLE_LEAF) && !opr_native_is_left_out(&making->natives, index, index))
 		return add_frame(reading, making->store, making->store->nodes[node->parent], node, false);
 	return making->store->nodes[index];
 }
@@ -708,7 +673,7 @@ static int find_waits(const struct opr_store *store)
 static int add_nodes(struct reading *reading, const struct opr_store *store)
 {
 	struct making making = { .store = store,
-				 .roles = find_roles(&store->tree),
+				 .roles = opr_frame_roles(&store->tree),
 				 .path = calloc(store->tree.nr_nodes, sizeof(*making.path)) };
 	int err = opr_natives_find(&making.natives, &store->tree, reading->query->native);
 

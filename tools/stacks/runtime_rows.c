@@ -170,7 +170,7 @@ int opr_runtime_rows_read(struct opr_runtime_rows *rows, struct opr_selection *s
 	of_stacks.places = of_stacks.optional = of_stacks.stacks = 1;
 	of_stacks.lines = of_stacks.inlined = of_stacks.frames = of_stacks.naming.fetch_lines = 0;
 	of_stacks.view = OPR_VIEW_CPU;
-	of_stacks.native = OPR_NATIVE_ONLY;
+	of_stacks.native = OPR_NATIVE_NONE;
 	err = opr_stacks_read(&rows->tree, &rows->sums, selection, &of_stacks, NULL);
 	return err || !rows->sums.nr_samples ? err : make_rows(rows, query);
 }

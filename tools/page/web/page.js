@@ -1020,7 +1020,8 @@ function drawCode() {
   }
   const about = code.map((c, s) => {
     const rest = c ? c.samples - files.reduce((n, [, lines]) => lines.reduce((m, line) => m + line.counts[s], n), 0) : 0;
-    const taken = c ? number(c.samples) + (c.samples === 1 ? ' flat sample of ' : ' flat samples of ') + c.event : '';
+    const taken = c ? number(c.samples) +
+      (kinds[f] > STATE ? ' stacks of ' : c.samples === 1 ? ' flat sample of ' : ' flat samples of ') + c.event : '';
     return (two ? s ? 'after: ' : 'before: ' : '') + (taken || 'not among the hottest') +
       (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in other lines' : '');
   });
