@@ -7,6 +7,7 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/frame_roles.c tools/stacks/frame_roles.h \
 	tools/stacks/idle.c tools/stacks/idle.h \
 	tools/stacks/inclusive.c tools/stacks/inclusive.h \
+	tools/stacks/labels.c tools/stacks/labels.h \
 	tools/stacks/leaf_rows.c tools/stacks/leaf_rows.h \
 	tools/stacks/natives.c tools/stacks/natives.h \
 	tools/stacks/read_stacks.c tools/stacks/read_stacks.h \

@@ -15,6 +15,7 @@
 #include "tools/profile/select_files.h"
 #include "tools/report/make_rows.h"
 #include "tools/stacks/frame_roles.h"
+#include "tools/stacks/labels.h"
 #include "tools/stacks/natives.h"
 #include "tools/stacks/runtime_function.h"
 #include "tools/stacks/select_stacks.h"
@@ -281,74 +282,6 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct opr
 	return function ? opr_call_child(reading->tree, parent, function) : NULL;
 }
 
-/* The nodes above the frames of a stack: what the store keeps apart. NULL: none. */
-struct context {
-	const struct op_stack_node *of[OP_NR_STACK_KINDS];
-};
-
-static struct context context_of(const struct op_stack_tree *tree, uint32_t index)
-{
-	struct context context = { { NULL } };
-
-	for (; index; index = tree->nodes[index].parent)
-		if (!op_stack_is_frame(&tree->nodes[index]))
-			context.of[tree->nodes[index].kind] = &tree->nodes[index];
-	return context;
-}
-
-static char *text_or(const struct op_stack_tree *tree, const struct op_stack_node *node, const char *otherwise)
-{
-	return node && node->value ? op_stack_text(tree, node->value) : strdup(otherwise);
-}
-
-static char *name_of_app(const struct opr_store *store, const struct op_stack_node *app)
-{
-	const struct opr_named *named = app ? opr_store_named(store, app->image) : NULL;
-
-	return strdup(named ? named->name : "(no process)");
-}
-
-static char *name_of_group(const struct reading *reading, const struct opr_store *store, const struct context *context,
-			   enum opr_by by)
-{
-	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
-	const struct opr_named *app = context->of[OP_STACK_APP] ? opr_store_named(store, context->of[OP_STACK_APP]->image) : NULL;
-	char name[OP_STACK_PIECE_BYTES] = "", *text = NULL;
-
-	if (comm)
-		op_stack_comm(comm, name);
-	switch (by) {
-	case OPR_BY_COMM:
-		return strdup(name[0] ? name : "(no name)");
-	case OPR_BY_CGROUP:
-		return text_or(&store->tree, context->of[OP_STACK_CGROUP], "(no cgroup)");
-	case OPR_BY_THREAD:
-		if (!thread || !thread->value)
-			return strdup("(no thread)");
-		return asprintf(&text, "tid:%" PRIu64 " tgid:%" PRIu64 " %s", thread->value & UINT32_MAX, thread->value >> 32,
-				name) < 0
-			       ? NULL
-			       : text;
-	case OPR_BY_USER:
-		if (app && op_dcookie_is_program(&app->row->id) && app->row->id.user != OP_USER_NONE)
-			return opr_user_name(&reading->selection->profile, app->row->id.user);
-		return strdup("(no user)");
-	case OPR_BY_NONE:
-	case OPR_NR_GROUPINGS:
-		break;
-	}
-	return name_of_app(store, context->of[OP_STACK_APP]);
-}
-
-static char *name_of_cpu(const struct op_stack_node *thread)
-{
-	char *text = NULL;
-
-	if (!thread || !thread->image)
-		return strdup("(no CPU)");
-	return asprintf(&text, "CPU %" PRIu64, thread->image - 1) < 0 ? NULL : text;
-}
-
 static const char *name_of(const void *arg, uint64_t cookie, const char **ret_application)
 {
 	const struct opr_named *named = opr_store_named(arg, cookie), *application = NULL;
@@ -407,19 +340,19 @@ static int number_context(struct reading *reading, const struct opr_stack_contex
 
 /* The group for a context that was selected, which becomes one of the list. NULL: no memory. */
 static struct opr_call_node *add_context(struct reading *reading, const struct opr_store *store, uint32_t index,
-					 const struct context *context)
+					 const struct opr_labels *context)
 {
 	struct opr_stack_contexts *contexts = reading->contexts;
 	const struct op_stack_node *end = context->of[OP_STACK_END], *state = context->of[OP_STACK_STATE];
 	struct opr_stack_context row = {
 		.session = store->session,
-		.event = text_or(&store->tree, context->of[OP_STACK_EVENT], ""),
-		.app = name_of_group(reading, store, context, OPR_BY_NONE),
-		.comm = name_of_group(reading, store, context, OPR_BY_COMM),
-		.cgroup = name_of_group(reading, store, context, OPR_BY_CGROUP),
-		.user = name_of_group(reading, store, context, OPR_BY_USER),
-		.thread = name_of_group(reading, store, context, OPR_BY_THREAD),
-		.cpu = name_of_cpu(context->of[OP_STACK_THREAD]),
+		.event = opr_label_text(&store->tree, context->of[OP_STACK_EVENT], ""),
+		.app = opr_label_group(&reading->selection->profile, store, context, OPR_BY_NONE),
+		.comm = opr_label_group(&reading->selection->profile, store, context, OPR_BY_COMM),
+		.cgroup = opr_label_group(&reading->selection->profile, store, context, OPR_BY_CGROUP),
+		.user = opr_label_group(&reading->selection->profile, store, context, OPR_BY_USER),
+		.thread = opr_label_group(&reading->selection->profile, store, context, OPR_BY_THREAD),
+		.cpu = opr_label_cpu(context->of[OP_STACK_THREAD]),
 		.end = end ? (enum op_stack_end)end->value : OP_STACK_END_complete,
 		.is_wait = store->flags[index] & OPR_STACK_WAIT,
 		.state = state ? (enum op_wait_state)state->value : OP_WAIT_NONE,
@@ -463,7 +396,7 @@ static struct opr_call_node *add_label(struct reading *reading, struct opr_call_
 }
 
 /* The node below all labels of a stack. NULL: no memory. */
-static struct opr_call_node *add_labels(struct reading *reading, const struct opr_store *store, const struct context *context,
+static struct opr_call_node *add_labels(struct reading *reading, const struct opr_store *store, const struct opr_labels *context,
 					const char *event)
 {
 	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
@@ -474,7 +407,7 @@ static struct opr_call_node *add_labels(struct reading *reading, const struct op
 	if (comm)
 		op_stack_comm(comm, name);
 	node = add_label(reading, node, OP_STACK_EVENT, strdup(opr_view_event(reading->query->view, event)), 0);
-	node = add_label(reading, node, OP_STACK_APP, name_of_app(store, context->of[OP_STACK_APP]), 0);
+	node = add_label(reading, node, OP_STACK_APP, opr_label_app(store, context->of[OP_STACK_APP]), 0);
 	if (name[0])
 		node = add_label(reading, node, OP_STACK_COMM, strdup(name), 0);
 	if (cgroup && cgroup->value)
@@ -487,14 +420,14 @@ static struct opr_call_node *add_labels(struct reading *reading, const struct op
 /* The node for the group of a stack, and for its end. 0 or -ENOMEM. */
 static int add_group(struct reading *reading, const struct opr_store *store, uint32_t index, struct opr_call_node **ret_node)
 {
-	struct context context = context_of(&store->tree, index);
+	struct opr_labels context = opr_labels_of(&store->tree, index);
 	const struct op_stack_node *end = context.of[OP_STACK_END], *app = context.of[OP_STACK_APP];
 	const struct op_stack_node *state = context.of[OP_STACK_STATE];
 	enum opr_view view = reading->query->view;
 	struct opr_named *program = app ? opr_store_named(store, app->image) : NULL;
 	struct opr_call_node *node = &reading->tree->root;
-	char *name = name_of_group(reading, store, &context, reading->query->by);
-	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
+	char *name = opr_label_group(&reading->selection->profile, store, &context, reading->query->by);
+	char *event = opr_label_text(&store->tree, context.of[OP_STACK_EVENT], "");
 	char text[64];
 	int err = !name || !event ? opr_no_memory() : store->is_span ? 0 : note_event(reading, opr_view_event(view, event));
 

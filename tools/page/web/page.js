@@ -44,7 +44,7 @@ const KINDS = [
   ['application, group', 225, 50, 87, 34], ['callers are missing', 0, 0, 72, 40], ['program', 26, 88, 68, 60],
   ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 275, 24, 84, 38],
   ['library', 54, 82, 66, 56], ['JIT code', 158, 45, 62, 58], ['state of the thread', 90, 22, 80, 33],
-  ['Python and its like', 112, 46, 66, 56]];
+  ['Python etc.', 112, 46, 66, 56]];
 // Why callers are missing, and what helps; what states mean.
 const MEANINGS = Object.fromEntries([...D.ends, ...D.states].map(([name, ...words]) => [name, words]));
 const why = end => MEANINGS[end]?.[0] ? ': ' + MEANINGS[end][0] : '';
@@ -1020,10 +1020,10 @@ function drawCode() {
   }
   const about = code.map((c, s) => {
     const rest = c ? c.samples - files.reduce((n, [, lines]) => lines.reduce((m, line) => m + line.counts[s], n), 0) : 0;
-    const taken = c ? number(c.samples) +
-      (kinds[f] > STATE ? ' stacks of ' : c.samples === 1 ? ' flat sample of ' : ' flat samples of ') + c.event : '';
+    const taken = c ? number(c.samples) + (kinds[f] > STATE ? ' stack' : ' flat sample') +
+      (c.samples === 1 ? '' : 's') + ' of ' + c.event : '';
     return (two ? s ? 'after: ' : 'before: ' : '') + (taken || 'not among the hottest') +
-      (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in other lines' : '');
+      (rest > 0 ? ', ' + percent(rest, c.samples) + ' in other lines' : '');
   });
   say('h-code', (known[0].blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f));
   say('about-code', about.join('; ') + '. The choices above do not change these lines.');
