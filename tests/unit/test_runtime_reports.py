@@ -27,6 +27,9 @@ from stack_session import CUT, FRAME, KERNEL, OTHER, PROG, RUNTIME, StackCase  #
 # the program is an interpreter, and the other image a library of C that calls and is called
 NAMES = ("long_add", "eval", "import_site", "main", "_start")
 LIBRARY = (FRAME, OTHER, 64)
+MAKER = os.path.abspath(os.path.join("tests", "unit", "make_timeline"))
+BEGIN = 1795230000  # 2026-11-21 03:00:00 UTC
+DEEP = 20000
 HANDLER = ("python", "/srv/app/app.py", "handler", 41)
 INNER = ("python", "/srv/app/lib/sums.py", "Sum.add", 7)
 MODULE = ("python", "/srv/app/app.py", "<module>", 1)
@@ -128,6 +131,19 @@ class Stacks(RuntimeCase):
             self.assertEqual((sum(found.values()), found.get(next(iter(FOLDED)))), (74, 70))
             self.assertEqual(sum(self.folded("lib-image:/bin/other").values()), 26)
 
+    def test_hostile_depth(self):
+        """Interpreters that change at each of many depths cost no more than the nodes are worth."""
+        node = self.store.child(0, 1, self.store.text("STACKS:99:0"))
+        node = self.store.child(self.store.child(self.store.child(self.store.child(node, 2, 0, PROG), 3), 4), 5)
+        name = self.store.text("\x1f".join(map(str, HANDLER)))
+        for i in range(DEEP):
+            node = self.store.child(node, FRAME, self.start["main"] + i % 6, PROG)
+            self.store.nodes[self.store.child(node, RUNTIME, name, 1000 + i)][4] = 1
+        for native in ("fold", "only"):
+            stacks = json.loads(self.report("--stacks", "--format=json", "--depth=2", "--native=" + native))["stacks"]
+            self.assertEqual((stacks["samples"], sum(node["self"] for node in stacks["nodes"])), (DEEP, DEEP))
+            self.assertIn("some native frames of interpreters are shown", self.err)
+
     def test_text(self):
         self.fill()
         rows = [line for line in self.report("--stacks").splitlines() if "(" in line]
@@ -164,6 +180,49 @@ class Stacks(RuntimeCase):
         self.assertEqual(sorted((node["name"], node["image"], node["self"]) for node in nodes if node["kind"] == "runtime"), [
             ("(damaged name)", "", 13), ("(no name) (index.php)", "php", 2), ("A.run (A.java:12)", "java", 4),
             ("A.run (A.java:12)", "java", 5), ("[node: not readable]", "node", 1), ("main::run (lib.pm)", "perl", 3)])
+
+
+class Minutes(RuntimeCase):
+    """A part of a session, by its timeline, which keeps neither the line nor the image of a runtime."""
+
+    def setUp(self):
+        super().setUp()
+        self.fill()
+        lines = []
+        for minute in range(3):
+            lines += ["event TIMER:1000000:0x0", "event STACKS:99:0x0 4"]
+            def add(count, *frames):
+                way = ["%d %s %d" % (9, self.start[frame], PROG) if isinstance(frame, str) else
+                       "14 =%s 0" % "\x1f".join(map(str, frame)) for frame in frames]
+                lines.append("add %d 2 1 0 3 0 %d %s" % (count, PROG, " ".join(way)))
+            add(10 * (minute + 1), "_start", "main", "eval", MODULE, HANDLER, INNER)
+            add(4, "_start", "main", "eval", MODULE, HANDLER, "long_add")
+            add(1, "_start", "main", "import_site")
+            lines.append("add 100 1 0 0 3 0 %d 8 0 %d 9 %d %d" % (PROG, PROG, self.start["eval"], PROG))
+            lines += ["row 0 stored 100", "row 0 received 100", "row 1 stored %d" % (10 * minute + 15)]
+            lines.append("block %d %d" % tuple((BEGIN + 60 * (minute + i)) * 10 ** 9 for i in (0, 1)))
+        subprocess.run([MAKER, self.session], input="".join(line + "\n" for line in lines), text=True, check=True)
+        self.span = ["--since=@%d" % (BEGIN + 60), "--until=@%d" % (BEGIN + 120)]
+
+    def test_stacks(self):
+        self.assertEqual(self.folded(*self.span), {
+            "prog;<module> (app.py:1);handler (app.py:41);Sum.add (sums.py:7)": 20,
+            "prog;<module> (app.py:1);handler (app.py:41)": 4, "prog;_start;main;import_site": 1})
+        self.assertEqual(self.folded("--native=show", *self.span)["prog;_start;main;eval;<module> (app.py:1);handler (app.py:41);"
+                                                                  "long_add"], 4)
+        found = json.loads(self.report("-l", "--runtime", "--format=json", *self.span))["runtimes"]
+        self.assertEqual([(row["function"], row["self"], row["total"]) for row in found["functions"]],
+                         [("Sum.add", 20, 20), ("handler", 4, 24), ("<module>", 0, 24)])
+
+    def test_page(self):
+        """The map of time has them at the same nodes as the session."""
+        path = os.path.join(self.dir, "page.html")
+        self.report("--html=" + path)
+        with open(path, encoding="utf-8") as stream:
+            page = page_data.Page(stream.read())
+        names = [tuple(page.name(number - 1) for number in path) for path, *_ in page.times]
+        self.assertIn(("<module> (app.py:1)", "handler (app.py:41)", "Sum.add (sums.py:7)"), names)
+        self.assertEqual(len({page.name(i) for i, one in enumerate(page.functions) if one[0] == 9}), 3)
 
 
 class Functions(RuntimeCase):
