@@ -250,6 +250,16 @@ class Functions(RuntimeCase):
         self.assertEqual(len(self.report("-l", "--runtime", "prog", "--top=2", "--no-header").splitlines()), 2)
         self.assertEqual(len(self.report("-l", "-n", "--runtime=python").splitlines()), 3)
 
+    def test_explain(self):
+        """The page of --explain has the figures of the report that it names."""
+        self.fill()
+        page = self.report("--explain")
+        self.assertIn("## Functions of runtimes\n\n- `Sum.add (sums.py:7)` of `python` took 70.00 % (70 stacks).\n"
+                      "- `handler (app.py:41)` of `python` took 26.00 % (26 stacks).\n\nMore: `opreport -l --runtime ", page)
+        facts = json.loads(self.report("--explain", "--format=json"))
+        self.assertEqual([(fact["name"], fact["samples"]) for fact in facts["runtimes"]],
+                         [("Sum.add (sums.py:7)", 70), ("handler (app.py:41)", 26)])
+
     def test_what_does_not_go_together(self):
         self.fill()
         self.report("-l", "--runtime=java", rc=1)

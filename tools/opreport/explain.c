@@ -15,6 +15,7 @@
 #include "tools/report/summary_rows.h"
 #include "tools/report/symbol_sort.h"
 #include "tools/stacks/arrange.h"
+#include "tools/stacks/runtime_rows.h"
 #include "tools/stacks/short_images.h"
 #include "tools/stacks/wait_list.h"
 
@@ -195,6 +196,34 @@ static int read_stacks(struct opr_facts *facts, struct pass *pass, enum opr_by b
 	opr_call_tree_free(&arranged);
 	opr_call_tree_free(&tree);
 	opr_stack_sums_free(&sums);
+	return err;
+}
+
+/* Reads the functions of runtimes. None is no error. */
+static int read_runtimes(struct opr_facts *facts, struct pass *pass)
+{
+	const struct opr_words no_keys = { 0 };
+	struct opr_runtime_rows rows = { 0 };
+	struct opr_sort_order order = { 0 };
+	const char *bad_key;
+	int err = opr_runtime_rows_read(&rows, &pass->run.selection, &pass->query);
+
+	if (err || !rows.report.nr_rows)
+		goto out;
+	err = opr_sort_order_make(&order, &no_keys, &bad_key);
+	if (err)
+		goto out;
+	err = opr_symbol_sort(&rows.report, &order);
+	for (size_t i = 0; i < rows.report.nr_rows && !err; i++) {
+		const struct opr_symbol_row *row = &rows.report.rows[i];
+		uint64_t samples = rows.report.counts.values[row->counts];
+		const struct opr_fact fact = { .samples = samples, .percent = opr_percent(samples, rows.report.totals[0]) };
+
+		if (!samples || !add_fact(&facts->runtimes, row->name, row->image, &fact))
+			break;
+	}
+out:
+	opr_runtime_rows_free(&rows);
 	return err;
 }
 
@@ -432,6 +461,8 @@ int opr_facts_read(struct opr_facts *facts, const struct opr_query *query, const
 	if (!err)
 		err = read_stacks(facts, &pass, OPR_BY_NONE);
 	if (!err)
+		err = read_runtimes(facts, &pass);
+	if (!err)
 		err = read_waits(facts, &pass);
 	if (!err)
 		err = read_comparisons(facts, &pass, words);
@@ -455,6 +486,7 @@ void opr_facts_free(struct opr_facts *facts)
 	free_list(&facts->programs);
 	free_list(&facts->functions);
 	free_list(&facts->services);
+	free_list(&facts->runtimes);
 	for (size_t i = 0; i < facts->nr_paths; i++) {
 		free(facts->paths[i].program);
 		opr_words_free(&facts->paths[i].frames);

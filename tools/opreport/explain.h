@@ -70,6 +70,7 @@ struct opr_facts {
 	double lost_percent;    /* negative: not known */
 	double unnamed_percent; /* samples without the name of a function */
 	struct opr_fact_list programs, functions, services;
+	struct opr_fact_list runtimes; /* functions of Python and its like, by stacks */
 	uint64_t nr_stacks, nr_lost_stacks;
 	double complete_percent; /* of the stacks */
 	struct opr_hot_path paths[OPR_EXPLAIN_PATHS];

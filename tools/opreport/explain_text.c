@@ -251,6 +251,9 @@ static void write_page(const struct opr_facts *facts, const struct room *room, s
 	op_text_printf(&command, "opreport -l%s", facts->options);
 	add_list(&facts->functions, "Functions", op_text_get(&command), "sample", room, text);
 	op_text_truncate(&command, 0);
+	op_text_printf(&command, "opreport -l --runtime%s", facts->options);
+	add_list(&facts->runtimes, "Functions of runtimes", op_text_get(&command), "stack", room, text);
+	op_text_truncate(&command, 0);
 	op_text_printf(&command, "opreport --stacks --by=cgroup%s", facts->options);
 	add_list(&facts->services, "Services", op_text_get(&command), "stack", room, text);
 	op_text_free(&command);
@@ -369,6 +372,8 @@ void opr_explain_json(const struct opr_facts *facts, struct op_text *text)
 	add_json_list(text, "programs", &facts->programs, false);
 	op_text_add(text, ",\n  ");
 	add_json_list(text, "functions", &facts->functions, false);
+	op_text_add(text, ",\n  ");
+	add_json_list(text, "runtimes", &facts->runtimes, false);
 	op_text_add(text, ",\n  ");
 	add_json_list(text, "services", &facts->services, false);
 	op_text_printf(text,
