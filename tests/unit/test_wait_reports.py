@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
 import page_data  # noqa: E402
 from sample_files import ALL, put_image  # noqa: E402
+import stack_session  # noqa: E402
 from stack_session import CUT, FRAME, OTHER, PROG, StackCase  # noqa: E402
 
 NAMES = ("epoll_wait", "nanosleep", "pthread_mutex_lock", "fsync", "lock_cache", "backoff", "serve", "pool", "tick", "_start")
@@ -301,6 +302,43 @@ class Waits(StackCase):
         # calls are those of samples: waits make none
         self.assertIn("serve", self.report("-c", *span))
         self.assertNotIn("epoll_wait", self.report("-c", *span))
+
+    def write_second(self):
+        """A second session, `later`: the same, and 21 records of 3 s of the disk."""
+        self.store.write(os.path.join(self.session, "stacks"))
+        later = os.path.join(self.dir, "samples", "later")
+        shutil.copytree(self.session, later)
+        store = stack_session.Store()
+        store.nodes, store.index = [list(node) for node in self.store.nodes], dict(self.store.index)
+        store.add(self.frames("_start", "serve", "fsync"), 3000000, state=DISK, event=WAIT, records=21)
+        store.add(self.frames("_start", "serve", "tick"), 1000, state=BLOCKED, event=WAIT)
+        store.write(os.path.join(later, "stacks"))
+        return "{", "session:current", "}", "{", "session:later", "}"
+
+    def test_change(self):
+        """The functions that waited, in two profiles; noise is that of their records."""
+        self.fill()
+        sides = self.write_second()
+        found = json.loads(self.report("-l", "--waits", "--format=json", *sides))["waits"]
+        self.assertEqual((found["total"], found["idle"]), ([4000000, 7001000], [4000000, 4000000]))
+        rows = {row["symbol"]: row for row in found["symbols"]}
+        self.assertEqual(list(rows)[0], "fsync")
+        self.assertEqual((rows["fsync"]["self"], rows["fsync"]["records"]), ([500000, 3500000], [3, 24]))
+        self.assertEqual((rows["tick"]["self"], rows["tick"]["records"]), ([0, 1000], [0, 1]))
+        points = 100 * (3.5 / 7.001 - 0.5 / 4)
+        units = [4.0 / 21, 7.001 / 43]
+        noise = 200 * (0.5 * units[0] / 16 + 3.5 * units[1] / 7.001 ** 2) ** 0.5
+        self.assertAlmostEqual(rows["fsync"]["points"], points, 3)
+        self.assertAlmostEqual(rows["fsync"]["noise"], noise, 3)
+        text = self.report("-l", "--waits", *sides)
+        self.assertIn("Before   4.00 s of waits, and   4.00 s of waits for work\n", text)
+        self.assertIn("  500 ms   3.50 s   12.5000   49.9929   +37.49      3       24  fsync  (prog)\n", text)
+        self.assertIn("tick  (prog)  noise\n", text)
+        table = list(csv.DictReader(io.StringIO(self.report("-l", "--waits", "--format=csv", "--top=1", *sides))))
+        self.assertEqual([(row["symbol"], row["before-us"], row["after-us"]) for row in table], [("fsync", "500000", "3500000")])
+        everything = json.loads(self.report("-l", "--waits", "--idle=show", "--format=json", *sides))["waits"]
+        self.assertEqual(len(everything["symbols"]), 5)
+        self.report("--wakers", *sides, rc=1)
 
     def test_over_time(self):
         """Functions that waited, by the minute; or one function, image or application."""

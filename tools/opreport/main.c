@@ -505,7 +505,7 @@ static int compare_symbols(struct report reports[2])
 {
 	struct report *after = &reports[1];
 	struct opr_diff diff = { 0 };
-	int err = 0;
+	int err = opr_diff_check(&reports[0].run.selection.classes, &after->run.selection.classes);
 
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_run_to(&reports[i].run, OPR_STEP_ROWS);
@@ -590,12 +590,11 @@ static int read_both(struct report reports[2], struct opr_query *before, char ra
 
 static int write_change(struct report reports[2])
 {
-	int err;
+	const struct opr_options *options = reports[0].options;
 
-	if (reports[0].options->html)
-		return report_page(reports, 2);
-	err = opr_diff_check(&reports[0].run.selection.classes, &reports[1].run.selection.classes);
-	return err ? err : compare_symbols(reports);
+	return options->html    ? report_page(reports, 2)
+	       : options->waits ? opr_waits_compare(&reports[0].run, &reports[1].run, options)
+				: compare_symbols(reports);
 }
 
 /* `before`, `after`: the profile specifications. */

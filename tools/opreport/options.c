@@ -378,8 +378,9 @@ static int check(const struct opr_options *options)
 		{ options->waits && options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON &&
 			  options->format != OPR_FORMAT_CSV,
 		  "--waits is written as text, --format=csv or --format=json" },
+		{ options->wakers && (options->diff || options->top_changes || opr_words_have(&query->words, "{")),
+		  "--wakers is of one profile" },
 		{ options->wakers && options->over_time, "--wakers and --over-time do not go together" },
-		{ options->waits && (options->diff || options->top_changes), "--waits is of one profile" },
 		{ query->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ query->images && query->by, "--images and --by do not go together" },

@@ -114,7 +114,8 @@ static void write_chart(const struct opr_course *course, size_t nr_columns, bool
 	size_t nr_per_column = (course->nr_bins + room - 1) / room, nr_used = (course->nr_bins + nr_per_column - 1) / nr_per_column;
 	uint64_t all = sum_all(course), most = largest(course, nr_per_column);
 
-	fprintf(out, "%8s        %%  %-*s  %s\n", course->is_time ? "time" : "samples", (int)(nr_used > 9 ? nr_used : 9), "over time", course->what);
+	fprintf(out, "%8s        %%  %-*s  %s\n", course->is_time ? "time" : "samples",
+		(int)(nr_used > 9 ? nr_used : 9), "over time", course->what);
 	for (size_t row = 0; row < course->rows.nr_words; row++) {
 		uint64_t sum = sum_row(course, row);
 
