@@ -129,7 +129,14 @@ class Waits(StackCase):
         self.store.add(self.frames("_start", "serve"), (1 << 64) - 1, event="STACKS:18446744073709551615:0")
         for form in ("folded", "json", "csv", "text", "speedscope", "firefox"):
             self.assertTrue(self.report("--stacks=wall", "--format=" + form))
+        for names, cookie in (((), PROG), (("_start", "serve"), 99)):  # without a frame, and of no image
+            frames = self.frames(*names) if names else []
+            self.store.add(frames, (1 << 64) - 1, state=BLOCKED, event=WAIT, records=65535, waker=("\x1b[31m<b>", cookie))
         self.assertTrue(self.report("-l", "--waits"))
+        self.assertIn("woken by \\x1b[31m<b>", self.report("--wakers"))
+        for form in ("json", "csv"):
+            self.assertTrue(self.report("--wakers", "--format=" + form))
+        self.page()
         self.assertTrue(self.report("--stacks=wait", "--format=pprof", text=False))
 
     def test_text(self):
