@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Counters of deep stacks in the status, since opd was started: name (deep_<name> in every output)
- * and meaning. A stack is deep when it is larger than StackBytes=.
+ * and meaning. A stack is deep when it is larger than StackBytes=, or has a page that is not
+ * present: there the copy of the kernel ends, too.
  *
  *   stacks = copied + passed + denied + unread + lost
  */
@@ -12,7 +13,7 @@
 
 #define OP_DEEP_STATS(X) \
 	X(samples, "samples of programs that the kernel looked at") \
-	X(stacks, "samples whose stack is larger than StackBytes=") \
+	X(stacks, "samples whose stack is larger than what the kernel could copy") \
 	X(copied, "their stack was copied, up to 60 KiB") \
 	X(passed, "stacks larger than 60 KiB that were left out: one of 8 is copied") \
 	X(denied, "copies beyond DeepStackBudget=") \

@@ -66,27 +66,25 @@ void opd_notes_take(struct opd_notes *notes, const struct perf_event_header *hea
 
 /* ---- joining ---- */
 
-/* The parts of a sample around the copy of its stack. */
+/* The parts of a sample around the copy of its stack, and how much of it the kernel could copy. */
 struct parts {
 	const uint8_t *begin, *copy, *behind, *end;
+	size_t nr_copied;
 };
 
-/* False: the kernel could not copy all that it was asked for, so nothing can follow. */
-static bool find_parts(const struct opd_stack_sample *taken, const struct op_stack_record *stack, struct parts *ret_parts)
+static void find_parts(const struct opd_stack_sample *taken, const struct op_stack_record *stack, struct parts *ret_parts)
 {
 	const uint8_t *begin = (const uint8_t *)taken->header;
 	uint64_t nr_asked;
 
-	if (!stack->nr_stack_bytes)
-		return false;
 	memcpy(&nr_asked, stack->stack - sizeof(nr_asked), sizeof(nr_asked));
 	*ret_parts = (struct parts){
 		.begin = begin,
 		.copy = stack->stack,
 		.behind = stack->stack + nr_asked + sizeof(nr_asked),
 		.end = begin + taken->header->size,
+		.nr_copied = stack->nr_stack_bytes,
 	};
-	return nr_asked == stack->nr_stack_bytes;
 }
 
 static uint8_t *add(uint8_t *to, const void *from, size_t nr_bytes)
@@ -99,8 +97,8 @@ static uint8_t *add(uint8_t *to, const void *from, size_t nr_bytes)
 static void lengthen(struct opd_notes *notes, const struct parts *parts, const uint8_t *more, size_t nr_more,
 		     struct opd_stack_sample *taken)
 {
-	size_t nr_copied = (size_t)(parts->behind - sizeof(uint64_t) - parts->copy);
-	size_t nr_others = (size_t)(parts->end - parts->begin) - nr_copied;
+	size_t nr_copied = parts->nr_copied;
+	size_t nr_others = (size_t)(parts->copy + sizeof(uint64_t) - parts->begin + (parts->end - parts->behind));
 	uint64_t nr_bytes = op_min_u64(nr_copied + nr_more, RECORD_BYTES - sizeof(uint64_t) - nr_others) & ~(uint64_t)7;
 	struct perf_event_header header = *taken->header;
 	uint8_t *to = notes->record;
@@ -126,6 +124,19 @@ static bool is_about(const struct note *note, const struct opd_stack_sample *tak
 	return note->cpu == sample->cpu && note->tid == sample->tid && note->stack.sp == sp && apart_ns < OPD_NOTES_APART_NS;
 }
 
+/* Adds the bytes of a note behind those that there are. One that does not join them is left out. */
+static void add_note(struct opd_notes *notes, const struct note *note, size_t offset, size_t *nr)
+{
+	const struct opd_stack_note *stack = &note->stack;
+	size_t end = (size_t)stack->offset + stack->nr_bytes;
+
+	if (!stack->nr_bytes || stack->after != offset + *nr || stack->offset < stack->after || end > OPD_DEEP_STACK_MAX)
+		return;
+	memset(notes->more + *nr, 0, stack->offset - stack->after);
+	memcpy(notes->more + (stack->offset - offset), note + 1, stack->nr_bytes);
+	*nr = end - offset;
+}
+
 /*
  * Collects the bytes of the notes about a sample, one behind the other from `offset` on, and takes
  * these notes away. So it does with notes of this CPU that are much older: their samples are lost.
@@ -139,10 +150,7 @@ static size_t collect(struct opd_notes *notes, struct opd_stack_sample *taken, u
 
 		if (is_about(note, taken, sp)) {
 			taken->stack_distance = note->stack.distance;
-			if (note->stack.offset == offset + nr && offset + nr + note->stack.nr_bytes <= OPD_DEEP_STACK_MAX) {
-				memcpy(notes->more + nr, note + 1, note->stack.nr_bytes);
-				nr += note->stack.nr_bytes;
-			}
+			add_note(notes, note, offset, &nr);
 			take_away(notes, at, at + note->nr_bytes);
 		} else if (note->cpu == taken->sample.cpu && note->time_ns + OPD_NOTES_WAIT_NS < taken->sample.time_ns) {
 			drop(notes, at);
@@ -168,11 +176,14 @@ void opd_notes_join(struct opd_notes *notes, const struct op_stack_layout *layou
 	size_t nr;
 
 	clear_record(notes);
-	if (!notes->nr_waiting || op_stack_record(taken->header, taken->sample.mode, layout, &stack) < 0 || !stack.has_registers)
+	if (!notes->nr_waiting || op_stack_record(taken->header, taken->sample.mode, layout, &stack) < 0 || !stack.has_registers ||
+	    !stack.nr_stack_bytes)
 		return;
 	nr = collect(notes, taken, stack.registers[sp], stack.nr_stack_bytes);
-	if (nr && find_parts(taken, &stack, &parts))
+	if (nr) {
+		find_parts(taken, &stack, &parts);
 		lengthen(notes, &parts, notes->more, nr, taken);
+	}
 	explicit_bzero(notes->more, nr);
 }
 

@@ -261,9 +261,14 @@ struct {
 	__type(value, struct opd_deep_cpu);
 } deep_cpus SEC(".maps");
 
+#define PAGE_BYTES 4096u /* or a multiple: then it is read in parts */
+#define COPIED_PAGES_MAX 16 /* OPD_DEEP_STACK_MAX */
+#define NOTES_MAX 24u /* a chunk for each 8 KiB, or one for each page */
+
 struct stack_note {
 	struct opd_stack_note head;
 	__u8 bytes[OPD_DEEP_CHUNK];
+	__u32 at, end, nr_bytes, is_lost; /* how far it is written */
 	__u32 is_busy; /* a sample that interrupts a record of WAIT has no notes */
 };
 
@@ -306,40 +311,98 @@ static __always_inline bool take_bytes(struct opd_deep_cpu *cpu, const struct op
 	return true;
 }
 
+static __always_inline __u32 to_next_page(__u64 address)
+{
+	return PAGE_BYTES - (__u32)(address & (PAGE_BYTES - 1));
+}
+
+/*
+ * What the steps of a loop share. Numbers are in the map, where the verifier does not follow their
+ * values: else it looks at each turn of the loop anew, and gives up.
+ */
+struct writing {
+	void *context;
+	struct stack_note *note;
+};
+
+/* Goes on from page to page while they are present. */
+static long skip_copied(__u32 step, struct writing *writing)
+{
+	struct stack_note *note = writing->note;
+	__u8 byte;
+
+	if (note->at >= note->end || bpf_probe_read_user(&byte, sizeof(byte), (void *)(note->head.sp + note->at)))
+		return 1;
+	note->at += PAGE_BYTES;
+	return 0;
+}
+
+/* How far the kernel copies: up to a page that is not present. */
+static __always_inline __u32 end_of_copy(struct stack_note *note, __u32 nr_bytes)
+{
+	struct writing writing = { .note = note };
+
+	note->at = to_next_page(note->head.sp);
+	note->end = nr_bytes;
+	bpf_loop(COPIED_PAGES_MAX, skip_copied, &writing, 0);
+	return note->at < nr_bytes ? note->at : nr_bytes;
+}
+
+/* Writes a chunk, or as much of it as is in one page, and leaves out a page that is not present. */
+static long write_note(__u32 step, struct writing *writing)
+{
+	struct stack_note *note = writing->note;
+	__u32 at = note->at, end = note->end, nr = end - at;
+	__u64 address = note->head.sp + at;
+	__u32 page = to_next_page(address);
+
+	if (at >= end)
+		return 1;
+	if (nr > OPD_DEEP_CHUNK)
+		nr = OPD_DEEP_CHUNK;
+	if (bpf_probe_read_user(note->bytes, nr, (void *)address)) {
+		if (nr > page)
+			nr = page;
+		if (bpf_probe_read_user(note->bytes, nr, (void *)address)) {
+			note->at = at + page;
+			return 0;
+		}
+	}
+	note->head.offset = at;
+	note->head.nr_bytes = nr;
+	if (bpf_perf_event_output(writing->context, &notes, BPF_F_CURRENT_CPU, note, sizeof(note->head) + nr)) {
+		note->is_lost = 1;
+		return 1;
+	}
+	note->at = at + nr;
+	note->nr_bytes += nr;
+	note->head.after = at + nr;
+	return 0;
+}
+
 /* Writes the bytes from `from` to `end` of the stack, or at least how large the stack is. */
 static __always_inline void write_notes(void *context, struct opd_deep_cpu *cpu, struct stack_note *note, __u32 from, __u32 end)
 {
-	__u32 at = from;
-	bool is_lost = false;
+	struct writing writing = { .context = context, .note = note };
 
-	for (__u32 i = 0; i < OPD_DEEP_STACK_MAX / OPD_DEEP_CHUNK + 1; i++) {
-		__u32 nr = end - at;
-
-		if (nr > OPD_DEEP_CHUNK)
-			nr = OPD_DEEP_CHUNK;
-		if (nr && bpf_probe_read_user(note->bytes, nr, (void *)(note->head.sp + at)))
-			nr = 0;
-		if (!nr && i)
-			break;
-		note->head.offset = at;
-		note->head.nr_bytes = nr;
-		if (bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, note, sizeof(note->head) + nr)) {
-			is_lost = true;
-			break;
-		}
-		at += nr;
-		if (!nr || at >= end)
-			break;
-	}
-	cpu->bytes += at - from;
-	if (from == end)
+	note->head.after = from;
+	note->head.nr_bytes = 0;
+	note->head.offset = from;
+	if (from >= end) {
+		bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, note, sizeof(note->head));
 		return;
-	if (is_lost)
+	}
+	note->at = from;
+	note->end = end;
+	note->nr_bytes = note->is_lost = 0;
+	bpf_loop(NOTES_MAX, write_note, &writing, 0);
+	cpu->bytes += note->nr_bytes;
+	if (note->is_lost)
 		cpu->lost++;
-	else if (at == from)
-		cpu->unread++;
-	else
+	else if (note->nr_bytes)
 		cpu->copied++;
+	else
+		cpu->unread++;
 }
 
 /* The rest of a stack that is larger than what the kernel copies. */
@@ -354,13 +417,15 @@ static __always_inline void deep_copy(void *context)
 
 	if (!wanted || !cpu || !note || !mm || note->is_busy || task->flags & PF_KTHREAD || !wanted->stack_bytes)
 		return;
-	from = wanted->stack_bytes;
 	cpu->samples++;
 	note->head.kind = OPD_NOTE_STACK;
 	note->head.sp = stack_pointer(task);
 	note->head.distance = distance_to_top(task, mm, note->head.sp);
 	end = note->head.distance + OPD_DEEP_SLACK;
-	if (end <= from || from >= OPD_DEEP_STACK_MAX)
+	if (!note->head.distance || wanted->stack_bytes >= OPD_DEEP_STACK_MAX)
+		return;
+	from = end_of_copy(note, end < wanted->stack_bytes ? end : wanted->stack_bytes);
+	if (end <= from)
 		return;
 	cpu->deep++;
 	if (end > OPD_DEEP_STACK_MAX && bpf_get_prandom_u32() & OPD_DEEP_PASS_MASK) {

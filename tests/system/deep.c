@@ -2,7 +2,8 @@
 /*
  * deep WHERE BYTES MS: works at the end of a recursion that takes BYTES of a stack, for MS
  * milliseconds of CPU time. WHERE is main, thread, or other: a stack that the program has mapped
- * itself and entered by a signal. It prints how many frames the recursion has.
+ * itself and entered by a signal; hole is main, and in the middle is a frame with an array of three
+ * pages that were never used. It prints how many frames the recursion has.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -50,6 +51,23 @@ __attribute__((noinline, noclone)) static int descend(int depth)
 	return frame[0];
 }
 
+__attribute__((noinline, noclone)) static int leave_hole(void)
+{
+	volatile char unused[3 * 4096];
+
+	unused[0] = (char)descend(2);
+	return unused[0];
+}
+
+__attribute__((noinline, noclone)) static int above_hole(int depth)
+{
+	volatile char frame[FRAME_BYTES];
+
+	frame[0] = (char)depth;
+	frame[1] = (char)(depth ? above_hole(depth - 1) : leave_hole());
+	return frame[0] + frame[1];
+}
+
 static void *run(void *arg)
 {
 	descend(nr_frames);
@@ -83,6 +101,8 @@ int main(int argc, char **argv)
 	printf("%d\n", nr_frames + 1);
 	if (!strcmp(argv[1], "other"))
 		return run_on_other();
+	if (!strcmp(argv[1], "hole"))
+		return !above_hole(nr_frames);
 	if (!strcmp(argv[1], "main"))
 		return !!run(NULL);
 	return pthread_create(&thread, NULL, run, NULL) || pthread_join(thread, NULL);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 Deep stacks: the truth is the depth of the program's own recursion (deep.c). A stack that is larger
-than StackBytes= is complete up to 60 KiB, in the main thread and in others; of a larger one, one
-sample of 8 has 60 KiB, the others StackBytes=, and the status says by how much the copies are too
+than StackBytes= is complete up to 60 KiB, in the main thread and in others, also behind pages that
+are not present; of a larger one, one sample of 8 has 60 KiB, the others StackBytes=, and the status says by how much the copies are too
 short. A stack whose size is unknown has StackBytes= as before. Each deep stack is in one counter,
 and each sample is taken: the ledger adds up. Without a budget, without BPF, and with a ring that is
 too small, opd takes stacks as before.
@@ -44,14 +44,16 @@ def run(box, where, nr_kib, name):
     box.opcontrol("--dump")
     opdtest.wait_until(lambda: not box.status()["stacks_waiting"], opdtest.HANG_SECONDS, "stacks wait for tables")
     box.opcontrol("--dump")
-    symbols = elfsyms.symbol_ranges(path, ("_start", "main", "run", "leaf", "descend", "on_signal"))
+    symbols = elfsyms.symbol_ranges(path, ("_start", "main", "run", "leaf", "descend", "above_hole", "leave_hole",
+                                          "on_signal"))
     whole = total = 0
     for (end, frames), nr in stacks_of(box.session, name).items():
         names = functions_of(frames, symbols)
         if "leaf" not in names:
             continue
         total += nr
-        whole += nr if end == "complete" and names.count("descend") == nr_frames else 0
+        nr_found = names.count("above_hole") if where == "hole" else names.count("descend")
+        whole += nr if end == "complete" and nr_found == nr_frames else 0
     after, _ = deep_of(box)
     more = {key: after[key] - before[key] for key in after}
     absent = sum(more[key] for key in ("denied", "unread", "lost")) + max(0, more["copied"] - more["joined"])
@@ -73,8 +75,8 @@ def test_sizes(box):
     if box.status()["no_deep"]:
         raise opdtest.Skip("this kernel has no deep stacks: " + box.status()["no_deep"])
     run(box, "main", 4, "warm")  # the tables of libc are made
-    for where in ("main", "thread"):
-        for nr_kib in (4, 20, 50):
+    for where, sizes in (("main", (4, 20, 50)), ("thread", (4, 20, 50)), ("hole", (2, 30))):
+        for nr_kib in sizes:
             whole, total = run(box, where, nr_kib, "%s%d" % (where, nr_kib))
             require(whole and whole >= NEEDED * total, "%s, %d KiB: %d of %d are whole" % (where, nr_kib, whole, total))
     deep, _ = check_sums(box)

@@ -108,7 +108,7 @@ static void take(const struct opd_stack_note *note, size_t nr_behind, uint32_t c
 static void take_part(uint32_t offset, uint32_t nr, uint32_t distance)
 {
 	const struct opd_stack_note note = {
-		.kind = OPD_NOTE_STACK, .nr_bytes = nr, .sp = SP, .offset = offset, .distance = distance
+		.kind = OPD_NOTE_STACK, .nr_bytes = nr, .sp = SP, .offset = offset, .after = offset, .distance = distance
 	};
 
 	take(&note, nr, 1, TID, TIME_NS + 1500); /* a kernel takes the time of the sample first */
@@ -157,7 +157,7 @@ static void test_parts(void **state OP_UNUSED)
 	assert_int_equal(taken.stack_distance, 0);
 }
 
-/* The size alone; and a copy whose end the kernel could not read, behind which nothing fits. */
+/* The size alone; and a note that does not begin where the kernel stopped. */
 static void test_no_bytes(void **state OP_UNUSED)
 {
 	struct op_stack_record record;
@@ -172,6 +172,30 @@ static void test_no_bytes(void **state OP_UNUSED)
 	assert_int_equal(record.nr_stack_bytes, 4096);
 	assert_int_equal(taken.stack_distance, 20000);
 	assert_int_equal(notes->counts.nr_joined, 0);
+}
+
+/* Pages that are not present are zeros, in the copy of the kernel and behind it. */
+static void test_not_present(void **state OP_UNUSED)
+{
+	struct opd_stack_note note = { .kind = OPD_NOTE_STACK, .nr_bytes = 2048, .sp = SP, .after = 1024, .offset = 5120 };
+	struct op_stack_record record;
+	uint64_t cgroup;
+
+	make_sample(3, 1024);
+	take(&note, note.nr_bytes, 1, TID, TIME_NS);
+	note.after = 7168;
+	note.offset = 15360;
+	take(&note, note.nr_bytes, 1, TID, TIME_NS);
+	note.after = 17408;
+	note.offset = 17000; /* makes no sense */
+	take(&note, note.nr_bytes, 1, TID, TIME_NS);
+	opd_notes_join(notes, &layout, &taken);
+	assert_int_equal(op_stack_record(taken.header, OP_CPUMODE_USER, &layout, &record), 0);
+	assert_int_equal(record.nr_stack_bytes, 17408);
+	for (size_t i = 0; i < record.nr_stack_bytes; i++)
+		assert_int_equal(record.stack[i], (i < 1024 || (i >= 5120 && i < 7168) || i >= 15360) ? byte_at(i) : 0);
+	assert_int_equal(op_record_sample_cgroup(taken.header, &cgroup), 0);
+	assert_int_equal(cgroup, 77);
 }
 
 /* A part that was lost in the middle: nothing is behind it. */
@@ -200,7 +224,7 @@ static void test_longest(void **state OP_UNUSED)
 
 static void test_of_others(void **state OP_UNUSED)
 {
-	struct opd_stack_note note = { .kind = OPD_NOTE_STACK, .nr_bytes = 8, .sp = SP, .offset = COPIED, .distance = 9000 };
+	struct opd_stack_note note = { .kind = OPD_NOTE_STACK, .nr_bytes = 8, .sp = SP, .offset = COPIED, .after = COPIED };
 
 	take(&note, 8, 2, TID, TIME_NS);
 	take(&note, 8, 1, TID + 1, TIME_NS);
@@ -219,7 +243,7 @@ static void test_of_others(void **state OP_UNUSED)
 
 static void test_hostile(void **state OP_UNUSED)
 {
-	struct opd_stack_note note = { .kind = OPD_NOTE_STACK, .nr_bytes = 64, .sp = SP, .offset = COPIED, .distance = 9000 };
+	struct opd_stack_note note = { .kind = OPD_NOTE_STACK, .nr_bytes = 64, .sp = SP, .offset = COPIED, .after = COPIED };
 	uint64_t nr_dropped = 0;
 
 	take(&note, 56, 1, TID, TIME_NS); /* says more bytes than it has */
@@ -251,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_present, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_longest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_of_others, setup, teardown),
