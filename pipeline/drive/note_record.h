@@ -16,8 +16,8 @@
 /*
  * More of the stack than the kernel copied: it copies so many bytes, and stops at a page that is
  * not present, such as one in a large array of which little was used. Such pages are left out, and
- * read as zeros. A stack of more than OPD_DEEP_CHUNK bytes has several notes, one behind the other. One
- * without bytes says how large the stack is.
+ * read as zeros. A stack of more than OPD_DEEP_CHUNK bytes has several notes, one behind the other.
+ * One without bytes says how large the stack is.
  */
 #define OPD_DEEP_CHUNK 8192u
 #define OPD_DEEP_STACK_MAX (60u * 1024) /* bytes of a stack, with those that the kernel copied */

@@ -3,10 +3,10 @@
 """
 Deep stacks: the truth is the depth of the program's own recursion (deep.c). A stack that is larger
 than StackBytes= is complete up to 60 KiB, in the main thread and in others, also behind pages that
-are not present; of a larger one, one sample of 8 has 60 KiB, the others StackBytes=, and the status says by how much the copies are too
-short. A stack whose size is unknown has StackBytes= as before. Each deep stack is in one counter,
-and each sample is taken: the ledger adds up. Without a budget, without BPF, and with a ring that is
-too small, opd takes stacks as before.
+are not present; of a larger one, one sample of 8 has 60 KiB, the others StackBytes=, and the status
+says by how much the copies are too short. A stack whose size is unknown has StackBytes= as before.
+Each deep stack is in one counter, and each sample is taken: the ledger adds up. Without a budget,
+without BPF, and with a ring that is too small, opd takes stacks as before.
 """
 import os
 
