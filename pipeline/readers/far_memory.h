@@ -9,6 +9,8 @@
 #ifndef OPD_FAR_MEMORY_H
 #define OPD_FAR_MEMORY_H
 
+#include <sys/types.h>
+
 #include "libop/base/compiler.h"
 
 #define OPD_FAR_PAGE_BYTES 4096u

@@ -11,6 +11,7 @@
 
 #define WORD      8u
 #define STACK_MAX (64u << 20) /* a frame further up is none */
+#define X86_RAX   0
 #define X86_RBX   3
 #define X86_R13   13
 
@@ -123,18 +124,44 @@ static bool is_return_address(struct opd_java_asking *asking, uint64_t pc)
 	       (blob->code == OPD_JAVA_COMPILED && place->is_behind_call);
 }
 
-/* A frame that is being made has the caller's fp and the return address. The method is in rbx. */
+/*
+ * Interpreted code that is entered, and adapters on the way there, have the caller's sp in r13. The
+ * return address is below that, or in rax. While the bytecode runs, r13 points into it.
+ */
+static bool find_entered(struct opd_java_asking *asking, uint64_t *ret_pc, uint64_t *ret_sp)
+{
+	const struct opd_runtime_frame *frame = asking->frame;
+	uint64_t sp = frame->registers[X86_R13];
+
+	if (!frame->is_exact || !(frame->known >> X86_R13 & 1) || sp < frame->sp || !word_at(asking, sp - WORD, ret_pc))
+		return false;
+	*ret_sp = sp;
+	if (is_return_address(asking, *ret_pc))
+		return true;
+	*ret_pc = frame->registers[X86_RAX];
+	return frame->known >> X86_RAX & 1 && is_return_address(asking, *ret_pc);
+}
+
+/* The method is in rbx. */
 static enum opd_runtime_how step_entered(struct opd_java_asking *asking)
 {
 	const struct opd_runtime_frame *frame = asking->frame;
 	struct opd_java_function *method;
-	uint64_t pc, fp;
+	uint64_t pc, sp, fp = frame->fp;
+	bool is_made = frame->fp >= frame->sp && frame->fp - frame->sp < FRAME_WORDS * WORD;
 
-	if (!word_at(asking, frame->fp, &fp) || !word_at(asking, frame->fp + WORD, &pc) || !is_return_address(asking, pc))
+	if (!find_entered(asking, &pc, &sp)) {
+		/* its frame is nearly made */
+		if (!is_made || !word_at(asking, frame->fp + WORD, &pc) || !is_return_address(asking, pc) ||
+		    !word_at(asking, frame->fp + (uint64_t)(int64_t)(SENDER_SP_WORD * (int)WORD), &sp))
+			return OPD_RUNTIME_GUESS;
+		sp = op_max_u64(sp, frame->fp + 2 * WORD);
+	}
+	if (is_made && frame->fp < sp && !word_at(asking, frame->fp, &fp))
 		return OPD_RUNTIME_GUESS;
 	if (!opd_java_get_method(asking, frame->registers[X86_RBX], &method))
 		add_function(asking, method->name, opd_java_line(method, 0));
-	return set_caller(asking, pc, frame->fp + 2 * WORD, fp, true);
+	return set_caller(asking, pc, sp, fp, true);
 }
 
 static enum opd_runtime_how step_interpreted(struct opd_java_asking *asking)
@@ -144,10 +171,14 @@ static enum opd_runtime_how step_interpreted(struct opd_java_asking *asking)
 	struct opd_java_function *method;
 	int err;
 
+	if (frame->is_exact) {
+		enum opd_runtime_how how = step_entered(asking);
+
+		if (how != OPD_RUNTIME_GUESS)
+			return how;
+	}
 	if (!frame->has_fp || frame->fp < frame->sp)
 		return OPD_RUNTIME_GUESS;
-	if (frame->is_exact && frame->fp - frame->sp < FRAME_WORDS * WORD && frame->known >> X86_RBX & 1)
-		return step_entered(asking);
 	if (!word_at(asking, frame->fp, &fp) || !word_at(asking, frame->fp + WORD, &pc) ||
 	    !word_at(asking, frame->fp + (uint64_t)(int64_t)(SENDER_SP_WORD * (int)WORD), &sender_sp) ||
 	    !word_at(asking, frame->fp + (uint64_t)(int64_t)(METHOD_WORD * (int)WORD), &at))
@@ -158,9 +189,7 @@ static enum opd_runtime_how step_interpreted(struct opd_java_asking *asking)
 	else
 		add_unreadable(asking, err);
 	/* A method handle takes words off the stack of its caller, which is interpreted then. */
-	if (sender_sp < frame->fp + 2 * WORD)
-		sender_sp = frame->fp + 2 * WORD;
-	return set_caller(asking, pc, sender_sp, fp, true);
+	return set_caller(asking, pc, op_max_u64(sender_sp, frame->fp + 2 * WORD), fp, true);
 }
 
 /*
@@ -170,10 +199,12 @@ static enum opd_runtime_how step_interpreted(struct opd_java_asking *asking)
 static enum opd_runtime_how step_stub(struct opd_java_asking *asking)
 {
 	const struct opd_runtime_frame *frame = asking->frame;
-	uint64_t pc, fp;
+	uint64_t pc, sp, fp;
 
 	if (frame->is_exact && frame->has_sp && word_at(asking, frame->sp, &pc) && is_return_address(asking, pc))
 		return set_caller(asking, pc, frame->sp + WORD, frame->fp, frame->has_fp);
+	if (find_entered(asking, &pc, &sp))
+		return set_caller(asking, pc, sp, frame->fp, frame->has_fp);
 	if (frame->has_fp && frame->fp >= frame->sp && word_at(asking, frame->fp, &fp) && word_at(asking, frame->fp + WORD, &pc) &&
 	    is_return_address(asking, pc))
 		return OPD_RUNTIME_PASS;
@@ -245,6 +276,17 @@ static enum opd_runtime_how step_compiled(struct opd_java_asking *asking, const 
 	return step_sized(asking, &copy, shape);
 }
 
+/* It keeps fp, which leads to the native code that called Java. */
+static enum opd_runtime_how step_call_stub(struct opd_java_asking *asking)
+{
+	const struct opd_runtime_frame *frame = asking->frame;
+	uint64_t pc;
+
+	if (!frame->has_fp)
+		return OPD_RUNTIME_GUESS;
+	return word_at(asking, frame->fp + WORD, &pc) ? OPD_RUNTIME_PASS : cut_or_guess(asking, frame->fp + WORD);
+}
+
 static enum opd_runtime_how step_code(struct opd_java_asking *asking)
 {
 	const struct opd_runtime_frame *frame = asking->frame;
@@ -267,7 +309,8 @@ static enum opd_runtime_how step_code(struct opd_java_asking *asking)
 		how = step_compiled(asking, blob, place);
 		break;
 	case OPD_JAVA_CALL_STUB:
-		return OPD_RUNTIME_PASS;
+		how = step_call_stub(asking);
+		break;
 	case OPD_JAVA_STUB:
 		how = blob->frame_bytes ? step_sized(asking, blob, place->shape) : step_stub(asking);
 		break;

@@ -3,8 +3,7 @@
 """
 Real JIT compilers beside perf in the same run: node with a jitdump (perf inject -j) and with a perf
 map, and Java with Compiler.perfmap, which comes after the code ran. opd names as much as perf, within
-a point. scripts/test does not install Java (openjdk-17-jdk-headless: 119 MB of packages, 265 MB on
-disk, for one comparison), so that part runs where javac is.
+a point. The part with Java runs where javac is.
 """
 import os
 import shutil
