@@ -467,20 +467,25 @@ static enum opd_node_outcome shared_of_code(struct opd_node_heap *heap, const st
 static enum opd_node_outcome find_shared(struct opd_node_heap *heap, const struct opd_node_wanted *wanted,
 					 struct opd_node_found *found)
 {
+	bool has_other = !opd_node_is_object(wanted->bytecode);
 	uint64_t data;
+	int32_t type;
 
 	if (wanted->pc)
 		return shared_of_code(heap, wanted, found);
-	if (opd_node_is_object(wanted->bytecode) && opd_node_has_type(heap, wanted->bytecode, heap->layout->type_bytecode)) {
-		found->bytecode = wanted->bytecode;
-		return shared_of_bytecode(heap, wanted, wanted->bytecode, &found->shared) ? OPD_NODE_NAMED : OPD_NODE_MOVED;
+	if (!has_other && opd_node_type(heap, wanted->bytecode, &type)) {
+		has_other = type != heap->layout->type_bytecode;
+		if (!has_other) {
+			found->bytecode = wanted->bytecode;
+			return shared_of_bytecode(heap, wanted, wanted->bytecode, &found->shared) ? OPD_NODE_NAMED : OPD_NODE_MOVED;
+		}
 	}
 	forgive(heap);
-	/* one of V8's own, whose data is a number */
-	if (!shared_of_function(heap, wanted->function, &found->shared) ||
-	    !opd_node_word(heap, found->shared, heap->layout->shared_data, &data) || !opd_node_is_smi(data))
-		return OPD_NODE_MOVED;
-	return OPD_NODE_NAMED;
+	/* one of V8's own, whose data is a number; many of them live as short as closures */
+	if (shared_of_function(heap, wanted->function, &found->shared) &&
+	    opd_node_word(heap, found->shared, heap->layout->shared_data, &data) && opd_node_is_smi(data))
+		return OPD_NODE_NAMED;
+	return has_other ? OPD_NODE_NATIVE : OPD_NODE_MOVED;
 }
 
 static void find_function(struct opd_node_heap *heap, const struct opd_node_wanted *wanted, struct opd_node_found *found,

@@ -16,7 +16,8 @@ struct opd_node_layout {
 enum opd_node_outcome {
 	OPD_NODE_NAMED,
 	OPD_NODE_SAME,   /* the fingerprint is as before */
-	OPD_NODE_NATIVE, /* compiled code of no function, such as a regular expression's */
+	/* code of V8's own, or of a regular expression: it has a name at most as native code */
+	OPD_NODE_NATIVE,
 	OPD_NODE_MOVED,  /* nothing proves whose frame it is */
 	OPD_NODE_FAULT,  /* memory could not be read, or an object is not what it should be */
 	OPD_NODE_LIMIT,  /* a limit was reached */

@@ -434,8 +434,7 @@ static struct function *ask_frame(struct process *process, const struct opd_runt
 	struct function *function = ask_for(process, wanted, now_ns, ret_outcome);
 	uint64_t word;
 
-	if (*ret_outcome != OPD_NODE_MOVED || wanted->pc || !frame->is_exact || !frame->has_sp ||
-	    (function && function->key == wanted->bytecode))
+	if (*ret_outcome != OPD_NODE_NATIVE || wanted->pc || !frame->is_exact || !frame->has_sp)
 		return function;
 	for (size_t i = 0; i < LEAF_WORDS && frame->sp + i * WORD_BYTES < frame->fp; i++) {
 		struct opd_node_wanted caller = *wanted;
@@ -446,7 +445,10 @@ static struct function *ask_frame(struct process *process, const struct opd_runt
 			continue;
 		caller.pc = word;
 		of = ask_for(process, &caller, now_ns, ret_outcome);
-		return of && of->name ? of : NULL;
+		if (of && of->name)
+			return of;
+		*ret_outcome = OPD_NODE_NATIVE;
+		return NULL;
 	}
 	return function;
 }
@@ -542,17 +544,33 @@ static enum opd_runtime_how ask_function(struct process *process, const struct o
 		set_function(process, function, line_of(process, function, wanted), ret_answer);
 		return OPD_RUNTIME_PASS;
 	}
+	if (!function && outcome == OPD_NODE_NATIVE)
+		return OPD_RUNTIME_PASS;
 	outcome = function ? function->outcome : outcome;
 	if (frame->may_wait && (outcome == OPD_NODE_LIMIT || (function && function->key == wanted->bytecode)))
 		return OPD_RUNTIME_WAIT;
-	/* a leaf that makes its frame: the function is there, and the rest will be */
-	if (frame->is_exact && frame->has_sp && frame->sp > frame->fp + (uint64_t)(int64_t)process->layout.fp_bytecode &&
-	    has_caller(process, frame))
-		return OPD_RUNTIME_PASS;
 	*fault = fault_of(outcome);
 	set_function(process, NULL, 0, ret_answer);
 	/* the register may be of the code that called V8 */
 	return !frame->is_exact || has_caller(process, frame) ? OPD_RUNTIME_PASS : OPD_RUNTIME_GUESS;
+}
+
+/*
+ * A frame that has nothing of V8's at its frame pointer. A leaf may be making its frame, and code of
+ * regular expressions of Node 18 has something else there, but keeps the frame pointer.
+ */
+static enum opd_runtime_how ask_bare(struct process *process, const struct opd_runtime_frame *frame)
+{
+	const struct opd_node_wanted wanted = { .pc = frame->address };
+	enum opd_node_outcome outcome = OPD_NODE_NAMED;
+
+	if (has_caller(process, frame))
+		return OPD_RUNTIME_PASS;
+	if (frame->cookie == process->image_cookie)
+		return OPD_RUNTIME_GUESS;
+	if (find_code(process, wanted.pc) || ask_for(process, &wanted, op_now_ns(), &outcome))
+		return OPD_RUNTIME_PASS;
+	return outcome == OPD_NODE_LIMIT && frame->may_wait ? OPD_RUNTIME_WAIT : OPD_RUNTIME_GUESS;
 }
 
 static enum opd_runtime_how ask(void *own, const struct opd_runtime_frame *frame, struct opd_runtime_answer *ret_answer,
@@ -569,11 +587,11 @@ static enum opd_runtime_how ask(void *own, const struct opd_runtime_frame *frame
 	if (process->state != LAYOUT_KNOWN)
 		return OPD_RUNTIME_GUESS;
 	if (!read_frame(process, frame, &context, &wanted))
-		return has_caller(process, frame) ? OPD_RUNTIME_PASS : OPD_RUNTIME_GUESS;
+		return ask_bare(process, frame);
 	if (is_frame_type(process, context))
 		return OPD_RUNTIME_PASS;
 	if (!is_object(context) || !is_object(wanted.function))
-		return has_caller(process, frame) ? OPD_RUNTIME_PASS : OPD_RUNTIME_GUESS;
+		return ask_bare(process, frame);
 	if (frame->cookie != process->image_cookie)
 		wanted.pc = frame->address;
 	return ask_function(process, frame, &wanted, ret_answer, fault);

@@ -89,23 +89,32 @@ struct search {
 	uint64_t wanted;
 	const struct opd_runtime_kind *kind;
 	uint64_t start, cookie;
+	bool is_library;
 };
 
-/* The lowest of several mappings is taken. The kernel reports those with code only. */
+/*
+ * Of several images a library is taken, since the executable then has little more than main(), and
+ * the lowest mapping of those. The kernel reports mappings with code only.
+ */
 static void visit_mapping(const struct opd_mapping *mapping, void *arg)
 {
 	struct search *search = arg;
 	const struct op_dcookie_row *row;
 	const char *slash;
+	bool is_library;
 
 	if (mapping->region_end || mapping->to_ns != UINT64_MAX)
 		return;
 	row = op_dcookie_row(search->resolver->table, mapping->cookie);
 	slash = row->id.name.kind == OP_IMAGE_FILE ? strrchr(row->id.name.name, '/') : NULL;
 	for (size_t i = 0; slash && i < op_array_size(kinds); i++) {
-		if (!(search->wanted >> kinds[i]->runtime & 1) || !kinds[i]->is_image(slash + 1) ||
-		    (search->kind && search->start < mapping->start))
+		if (!(search->wanted >> kinds[i]->runtime & 1) || !kinds[i]->is_image(slash + 1))
 			continue;
+		is_library = strstr(slash, ".so");
+		if (search->kind && (search->is_library > is_library ||
+				     (search->is_library == is_library && search->start < mapping->start)))
+			continue;
+		search->is_library = is_library;
 		search->kind = kinds[i];
 		search->start = mapping->start;
 		search->cookie = mapping->cookie;

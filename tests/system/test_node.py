@@ -27,6 +27,8 @@ NR_LINES = 6  # of each of these functions, at most
 PARTS = {"alpha": 5, "beta": 3, "Gamma.run": 2}
 # How V8 runs the program: with its compilers, with the interpreter alone, with the baseline one.
 WAYS = ((), ("--jitless",), ("--no-opt",))
+WAIT = re.compile(r";\[(blocked|disk|runnable|preempted|uninterruptible)\]")
+UNFINISHED = re.compile(r";\[(cut|no_row|left_code|no_table_yet|too_deep|no_room|guessed)\];")
 FRAME = re.compile(r"(.*)\(node:(.*):(\d+)\):(\d+)@\d+$")
 
 # Each call makes a closure and garbage, so the collector moves the closures all the time.
@@ -84,7 +86,7 @@ class Found:
             end = re.search(r";\[([a-z_]+)\];", line)
             frames = [FRAME.match(step) for step in line.split(";")]
             frames = [frame for frame in frames if frame]
-            if not frames or re.search(r";\[(blocked|disk|runnable|preempted|uninterruptible)\]", line):
+            if not frames or WAIT.search(line):
                 continue
             end = end.group(1) if end else "complete"
             is_named = not any("not readable" in frame.group(1) for frame in frames)
@@ -139,6 +141,58 @@ def check(box, node, way, script):
     box.opcontrol("--reset")
 
 
+# A module with a worker thread: each function has a name, a file and a first line.
+MODULE = """import { Worker, isMainThread, workerData } from 'node:worker_threads';
+import vm from 'node:vm';
+class Klass { static hash(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) | 0; return s; } }
+async function later(n) { await null; return text(n); }
+function text(n) { let s = ''; for (let i = 0; i < n; i++) s = JSON.stringify({ a: [i, s.length] }); return s; }
+function* items(n) { for (let i = 0; i < n; i++) yield Klass.hash(900); }
+const fromEval = (0, eval)('(function fromEval(n) { let t = 0; for (let i = 0; i < n; i++) t += Math.sin(i); return t; })');
+const inVm = vm.runInThisContext('\\n\\n(function inVm(n){ return "x".repeat(n).replace(/x+/g, (m) => m.length); })',
+  { filename: 'made by vm.js', lineOffset: 10 });
+const pattern = () => /(a+)+b/.test('a'.repeat(12));
+if (isMainThread) new Worker(new URL(import.meta.url), { workerData: process.argv[2] });
+const end = Date.now() + 1000 * Number(isMainThread ? process.argv[2] : workerData);
+while (Date.now() < end) {
+  await later(300);
+  for (const item of items(50)) fromEval(item & 255);
+  fromEval(9000);
+  inVm(30000);
+  pattern();
+}
+"""
+MODULE_NAMES = {("hash", "mod ule.mjs", 3), ("text", "mod ule.mjs", 5), ("later", "mod ule.mjs", 4), ("items", "mod ule.mjs", 6),
+                ("fromEval", "", 1), ("inVm", "made by vm.js", 13)}
+MODULE_NEEDED = 0.95  # libuv has 12 KiB on the stack, and functions that ran once are gone soon
+
+
+def check_module(box, node):
+    """An ES module whose path has a blank, in two threads: async functions, generators, eval, vm."""
+    path = os.path.join(box.dir, "mod ule.mjs")
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write(MODULE)
+    box.start_daemon("--event=default", "--stacks=199:32768", "--separate=library,kernel,thread")
+    box.good(node, path, SECONDS, timeout=opdtest.HANG_SECONDS)
+    box.opcontrol("--stop")
+    check_ledger(box.status())
+    names, good, bad, threads = set(), 0, 0, set()
+    for line, count in stacks.read(os.path.join(box.session, "samples", "current", "stacks")).stacks().items():
+        frames = [frame for frame in map(FRAME.match, line.split(";")) if frame]
+        if not frames or WAIT.search(line):
+            continue
+        is_good = not UNFINISHED.search(line) and not any("not readable" in frame.group(1) for frame in frames)
+        good, bad = good + count * is_good, bad + count * (not is_good)
+        names.update((frame.group(1), os.path.basename(frame.group(2)), int(frame.group(3))) for frame in frames)
+        threads.add(re.search(r";(\d+:\d+)[;@]", line).group(1))
+    print("%s: a module: %d of %d whole and named, %d threads" % (node, good, good + bad, len(threads)))
+    require(MODULE_NAMES <= names, "missing: %s" % (MODULE_NAMES - names))
+    require(good >= MODULE_NEEDED * (good + bad), "%d whole and named, %d not" % (good, bad))
+    require(len(threads) >= 2, "JavaScript runs in %s" % threads)
+    box.shutdown()
+    box.opcontrol("--reset")
+
+
 def make_tables(box, nodes, script):
     """Afterwards the row tables of Node are in the cache."""
     box.start_daemon("--event=default", "--stacks=99")
@@ -160,6 +214,7 @@ def test(box):
     for node in nodes:
         for way in WAYS:
             check(box, node, way, script)
+        check_module(box, node)
 
 
 if __name__ == "__main__":

@@ -227,6 +227,23 @@ static void a_leaf_that_makes_its_frame_is_passed(void **state OP_UNUSED)
 	assert_int_equal(ask(0x1000, IMAGE, true, true), OPD_RUNTIME_GUESS);
 }
 
+/* Code of regular expressions: it is V8's, and of no function. */
+static void code_of_no_function_is_passed(void **state OP_UNUSED)
+{
+	uint64_t code = node_object(&memory, layout.type_code, 10), stream;
+
+	*node_at(&memory, code, 56) = 512;
+	memory.nr_words += (8 - (memory.nr_words + 3 + 2) % 8) % 8;
+	stream = node_object(&memory, 252, 100);
+	*node_at(&memory, stream, 8) = code;
+	*stack_at(FP - 8) = 12345678;
+	assert_int_equal(ask(stream + 15 + 40, REGION, true, true), OPD_RUNTIME_PASS);
+	assert_int_equal(answer.nr_functions, 0);
+	assert_int_equal(ask(stream + 15 + 80, REGION, true, true), OPD_RUNTIME_PASS);
+	assert_int_equal(nr_asked, 1);
+	assert_int_equal(ask(stream + 15 + 512, REGION, true, true), OPD_RUNTIME_GUESS);
+}
+
 static void code_of_others_is_guessed(void **state OP_UNUSED)
 {
 	struct node_function made = make("f");
@@ -387,6 +404,7 @@ int main(void)
 		TEST(the_interpreter_says_the_line),
 		TEST(own_code_of_v8_is_passed),
 		TEST(a_leaf_that_makes_its_frame_is_passed),
+		TEST(code_of_no_function_is_passed),
 		TEST(code_of_others_is_guessed),
 		TEST(it_waits_for_the_table),
 		TEST(a_missing_word_refuses),
