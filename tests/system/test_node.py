@@ -18,9 +18,9 @@ import stacks
 from opdtest import Skip, require
 from test_stack_shares import check_ledger
 
-RATE = 499
-COPY = 16384  # stacks of V8's compiler and collector are deep
-SECONDS = 3
+RATE = 199
+COPY = 32768  # stacks of V8's compiler and collector are deep
+SECONDS = 6  # so that the start weighs little: much code runs once there
 LEAST = 300  # samples in the three functions
 NEEDED = 0.99
 NR_LINES = 6  # of each of these functions, at most
@@ -172,7 +172,7 @@ def check_module(box, node):
     path = os.path.join(box.dir, "mod ule.mjs")
     with open(path, "w", encoding="ascii") as stream:
         stream.write(MODULE)
-    box.start_daemon("--event=default", "--stacks=199:32768", "--separate=library,kernel,thread")
+    box.start_daemon("--event=default", "--stacks=%d:%d" % (RATE, COPY), "--separate=library,kernel,thread")
     box.good(node, path, SECONDS, timeout=opdtest.HANG_SECONDS)
     box.opcontrol("--stop")
     check_ledger(box.status())
