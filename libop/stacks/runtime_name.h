@@ -5,7 +5,7 @@
  *
  *   RUNTIME 0x1f FILE 0x1f FUNCTION 0x1f LINE
  *
- * RUNTIME is one of the words below. FUNCTION has the class where the runtime has one. LINE, in
+ * RUNTIME is one of the words of runtimes.h. FUNCTION has the class where the runtime has one. LINE, in
  * decimal, is where the function begins; 0: not known. FILE and FUNCTION may be empty. They come
  * from strangers: whoever shows them escapes them as all names are. Any thread.
  */
@@ -14,27 +14,10 @@
 
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
+#include "libop/stacks/runtimes.h"
 
 #define OP_RUNTIME_SEPARATOR '\x1f'
 #define OP_RUNTIME_NAME_MAX  1024u /* bytes of a text, with its NUL */
-
-/* clang-format off */
-#define OP_RUNTIMES(X) \
-	X(python) \
-	X(node) \
-	X(java) \
-	X(php) \
-	X(perl) \
-	X(ruby)
-/* clang-format on */
-
-enum op_runtime {
-	OP_RUNTIME_none,
-#define X(name) OP_RUNTIME_##name,
-	OP_RUNTIMES(X)
-#undef X
-		OP_NR_RUNTIMES,
-};
 
 #define OP_RUNTIMES_ALL ((1u << OP_NR_RUNTIMES) - 2) /* a bit for each */
 

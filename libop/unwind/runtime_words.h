@@ -19,7 +19,12 @@
 	X(PYTHON_LOOP,    "_PyEval_EvalFrameDefault", ADDRESS) \
 	X(PYTHON_VERSION, "Py_Version",               CONTENT) /* from 3.11 on: PY_VERSION_HEX */ \
 	X(PYTHON_3_10,    "Py_NewRef",                ADDRESS) /* is new in 3.10 */ \
-	X(PYTHON_3_9,     "PyObject_CallNoArgs",      ADDRESS) /* is new in 3.9 */
+	X(PYTHON_3_9,     "PyObject_CallNoArgs",      ADDRESS) /* is new in 3.9 */ \
+	X(PERL,           "PL_curinterp",             ADDRESS) \
+	X(PERL_KEY,       "PL_thr_key",               ADDRESS) \
+	X(PERL_LOOP,      "Perl_runops_standard",     ADDRESS) \
+	X(PERL_VERSION,   "PL_version",               CONTENT) /* 36 of 5.36 */ \
+	X(PERL_BYTES,     "PL_interp_size",           CONTENT)
 /* clang-format on */
 
 enum op_runtime_word {

@@ -7,9 +7,11 @@
  * have bounds, and lengths are cut. What is wrong ends the reading, and the note says so.
  *
  * A program finds its runtime by the file that is mapped where it runs, or where it began. The entry
- * in interpreter_processes may be that of an earlier program with the same number; then the state of the
- * thread is not where it should be, and the process is looked at again.
+ * in interpreter_processes may be that of an earlier program with the same number; then the time when it
+ * started, or the number of its execs, is another one, and the process is looked at again.
  */
+
+#include "libop/stacks/runtimes.h"
 
 #define FMODE_BACKING 0x2000000u
 #define PAGE_SHIFT    12
@@ -24,6 +26,12 @@
 
 #define COMPACT_BIT 5 /* of the state of a string */
 #define ASCII_BIT   6
+
+/* A view of struct task_struct (CO-RE: what follows ___ is no part of the name). */
+struct task_struct___program {
+	struct task_struct___program *group_leader;
+	__u64 start_time, self_exec_id;
+} __attribute__((preserve_access_index));
 
 /* ---- maps ---- */
 
@@ -58,6 +66,7 @@ struct interpreter_scratch {
 		struct opd_name_note head;
 		__u8 bytes[NAME_ROOM];
 	} name;
+	__u64 objects[FRAMES_ROOM]; /* of each frame of the stack: the object that has its name */
 	__u8 frame[FRAME_BYTES + sizeof(__u64)];
 	__u32 is_busy; /* an interrupt came while the notes are made */
 };
@@ -129,7 +138,7 @@ static __always_inline bool is_runtime_at(struct task_struct *task, __u64 addres
 	return true;
 }
 
-/* ---- Python ---- */
+/* ---- memory ---- */
 
 static __always_inline __u64 read_word(__u64 address)
 {
@@ -147,6 +156,41 @@ static __always_inline __u64 thread_pointer(struct task_struct *task)
 	return BPF_CORE_READ(task, thread.uw.tp_value);
 #endif
 }
+
+/* What pthread_getspecific would give; 0: nothing, or not known. */
+static __always_inline __u64 thread_specific(__u64 pointer, __u32 key)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 block;
+
+	if (key >= KEYS_MAX)
+		return 0;
+	block = read_word(pointer + SPECIFIC + key / KEYS_OF_BLOCK * sizeof(block));
+	return block ? read_word(block + key % KEYS_OF_BLOCK * 16 + 8) : 0;
+#else
+	return 0;
+#endif
+}
+
+static __always_inline __u64 field_of(const struct interpreter_scratch *scratch, __u32 offset)
+{
+	__u64 word;
+
+	__builtin_memcpy(&word, scratch->frame + (offset & (FRAME_BYTES - 1)), sizeof(word));
+	return word;
+}
+
+/* A fingerprint. */
+static __always_inline __u32 hash_words(const __u64 *words, int nr)
+{
+	__u64 hash = 0;
+
+	for (int i = 0; i < nr; i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
+	return (__u32)(hash >> 32);
+}
+
+/* ---- Python ---- */
 
 /* Whether the state is that of the thread whose struct pthread is here. */
 static __always_inline bool is_state_of(const struct opd_python_layout *layout, __u64 state, __u64 pointer)
@@ -179,18 +223,10 @@ static long look_at_thread(__u32 index, void *context)
 static __always_inline __u64 find_thread_state(const struct opd_python_layout *layout, __u64 runtime, __u64 pointer)
 {
 	struct thread_search search = { .layout = layout, .pointer = pointer };
+	__u64 state = thread_specific(pointer, (__u32)read_word(runtime + layout->key));
 
-#if defined(__TARGET_ARCH_x86)
-	__u32 key = (__u32)read_word(runtime + layout->key);
-	__u64 block, state;
-
-	if (key < KEYS_MAX) {
-		block = read_word(pointer + SPECIFIC + key / KEYS_OF_BLOCK * sizeof(block));
-		state = block ? read_word(block + key % KEYS_OF_BLOCK * 16 + 8) : 0;
-		if (is_state_of(layout, state, pointer))
-			return state;
-	}
-#endif
+	if (is_state_of(layout, state, pointer))
+		return state;
 	/* another C library, or no such key: the list of the first interpreter */
 	if (!layout->interpreters)
 		return 0;
@@ -199,24 +235,14 @@ static __always_inline __u64 find_thread_state(const struct opd_python_layout *l
 	return is_state_of(layout, search.state, pointer) ? search.state : 0;
 }
 
-static __always_inline __u64 field_of(const struct interpreter_scratch *scratch, __u32 offset)
-{
-	__u64 word;
-
-	__builtin_memcpy(&word, scratch->frame + (offset & (FRAME_BYTES - 1)), sizeof(word));
-	return word;
-}
-
 /* A number for what the code object has: another one in its place has another one. */
 static __always_inline bool hash_code(const struct opd_python_layout *layout, __u64 code, __u32 *ret_hash)
 {
-	__u64 words[4], hash = 0;
+	__u64 words[4];
 
 	if (bpf_probe_read_user(words, sizeof(words), (void *)(code + layout->file)))
 		return false;
-	for (int i = 0; i < 4; i++)
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
-	*ret_hash = (__u32)(hash >> 32) & ~OPD_INTERPRETER_IS_ENTRY;
+	*ret_hash = hash_words(words, 4) & ~OPD_INTERPRETER_IS_ENTRY;
 	return true;
 }
 
@@ -276,6 +302,7 @@ static long walk_python_frame(__u32 index, void *context)
 		frame = &scratch->stack.frames[walk->nr & (FRAMES_ROOM - 1)];
 		if (!hash_code(layout, code, &frame->check))
 			return 1;
+		scratch->objects[walk->nr & (FRAMES_ROOM - 1)] = code;
 		frame->code = code;
 		frame->position = position_of(layout, code, field_of(scratch, layout->instruction));
 		walk->nr++;
@@ -352,6 +379,22 @@ static __always_inline bool make_python_name(const struct opd_python_layout *lay
 	return true;
 }
 
+#include "pipeline/runtimes/perl.bpf.h"
+
+/* The name of a frame of the stack. False: it cannot be read. */
+static __always_inline bool make_name(const struct opd_interpreter_image *image, struct interpreter_scratch *scratch, __u64 object,
+				      __u32 check)
+{
+	switch (image->runtime) {
+	case OP_RUNTIME_python:
+		return make_python_name(&image->python, scratch, object);
+	case OP_RUNTIME_perl:
+		return make_perl_name(&image->perl, scratch, object, check);
+	default:
+		return false;
+	}
+}
+
 struct naming {
 	void *context;
 	struct interpreter_scratch *scratch;
@@ -369,7 +412,8 @@ static long name_frame(__u32 index, void *context)
 	__u32 short_hash = (__u32)(hash >> 32) ^ naming->salt, slot = short_hash & (OPD_INTERPRETER_SEEN - 1), nr_bytes;
 	__u32 *seen = bpf_map_lookup_elem(&interpreter_seen, &slot);
 
-	if (!seen || *seen == short_hash || !make_python_name(&naming->image->python, scratch, frame->code))
+	if (!seen || *seen == short_hash ||
+	    !make_name(naming->image, scratch, scratch->objects[index & (FRAMES_ROOM - 1)], frame->check))
 		return 0;
 	head->kind = OPD_NOTE_NAME;
 	head->image = naming->image->number;
@@ -416,7 +460,10 @@ static __always_inline void write_notes_of(void *context, struct task_struct *ta
 	wanted = bpf_map_lookup_elem(&interpreter_control, &zero);
 	if (!wanted)
 		return;
-	walk_python(scratch, image, state);
+	if (image->runtime == OP_RUNTIME_python)
+		walk_python(scratch, image, state);
+	else
+		walk_perl(scratch, &image->perl, state);
 	naming.salt = (__u32)task->tgid * 0x9e3779b1u ^ wanted->generation * 0x85ebca6bu;
 	nr = head->nr_frames & (FRAMES_ROOM - 1);
 	bpf_loop(nr, name_frame, &naming, 0);
@@ -425,19 +472,35 @@ static __always_inline void write_notes_of(void *context, struct task_struct *ta
 	bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, &scratch->stack, sizeof(*head) + nr * sizeof(struct opd_interpreter_frame));
 }
 
-/* The runtime of a process. *ret_state: of this thread; 0: it runs nothing of the runtime. */
+/* What the walk begins with: of this thread; 0: it runs nothing of the runtime. */
+static __always_inline __u64 find_state(struct task_struct *task, const struct opd_interpreter_image *image, __u64 address)
+{
+	__u64 pointer = thread_pointer(task);
+
+	switch (image->runtime) {
+	case OP_RUNTIME_python:
+		return find_thread_state(&image->python, address, pointer);
+	case OP_RUNTIME_perl:
+		return find_perl(&image->perl, address, pointer, task->pid == task->tgid);
+	default:
+		return 0;
+	}
+}
+
+/* The runtime of a process. *ret_state: of find_state. */
 static __always_inline struct opd_interpreter_image *find_runtime(struct task_struct *task, __u64 *ret_state)
 {
+	struct task_struct___program *program = (void *)task;
+	__u64 started_ns = BPF_CORE_READ(program, group_leader, start_time), nr_execs = BPF_CORE_READ(program, self_exec_id);
 	struct opd_interpreter_process *known, found = {};
-	__u64 pointer = thread_pointer(task);
 	struct opd_interpreter_image *image;
 	__u32 tgid = task->tgid;
 
 	known = bpf_map_lookup_elem(&interpreter_processes, &tgid);
-	if (known) {
+	if (known && known->started_ns == started_ns && known->nr_execs == nr_execs) {
 		found = *known;
 		image = bpf_map_lookup_elem(&interpreter_images, &found.file);
-		*ret_state = image ? find_thread_state(&image->python, found.address, pointer) : 0;
+		*ret_state = image ? find_state(task, image, found.address) : 0;
 		if (*ret_state)
 			return image;
 	}
@@ -447,8 +510,10 @@ static __always_inline struct opd_interpreter_image *find_runtime(struct task_st
 	image = bpf_map_lookup_elem(&interpreter_images, &found.file);
 	if (!image)
 		return NULL;
+	found.started_ns = started_ns;
+	found.nr_execs = nr_execs;
 	bpf_map_update_elem(&interpreter_processes, &tgid, &found, BPF_ANY);
-	*ret_state = find_thread_state(&image->python, found.address, pointer);
+	*ret_state = find_state(task, image, found.address);
 	return image;
 }
 

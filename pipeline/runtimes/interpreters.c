@@ -12,6 +12,7 @@
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
 #include "libop/unwind/runtime_words.h"
+#include "pipeline/runtimes/perl.h"
 #include "pipeline/runtimes/python.h"
 
 #define FUNCTIONS_BYTES (8u << 20) /* of functions that are known; then all are forgotten */
@@ -89,14 +90,29 @@ static struct function *find_function(const struct opd_interpreters *interpreter
 	return NULL;
 }
 
+/* The others than Python have UTF-8, in bytes that are no more to be trusted. */
+static void add_string(struct op_text *to, enum op_runtime runtime, const uint8_t *bytes, size_t nr_bytes, uint32_t width)
+{
+	if (runtime == OP_RUNTIME_python)
+		opd_python_add_string(to, bytes, nr_bytes, width);
+	else
+		for (size_t i = 0; i < nr_bytes; i++)
+			op_text_add_char(to, bytes[i] ? (char)bytes[i] : '?');
+}
+
 static uint32_t name_function(struct opd_interpreters *interpreters, enum op_runtime runtime, const struct opd_name_note *note,
 			      const uint8_t *bytes)
 {
 	struct op_text name = { 0 }, file = { 0 };
 	uint32_t number = 0;
 
-	opd_python_add_string(&name, bytes, note->name_bytes, note->name_width);
-	opd_python_add_string(&file, bytes + note->name_bytes, note->file_bytes, note->file_width);
+	add_string(&name, runtime, bytes, note->name_bytes, note->name_width);
+	add_string(&file, runtime, bytes + note->name_bytes, note->file_bytes, note->file_width);
+	/* Perl numbers the texts that it compiles: one of them is not another function than the next */
+	if (runtime == OP_RUNTIME_perl && !strncmp(op_text_get(&file), "(eval ", strlen("(eval "))) {
+		op_text_truncate(&file, 0);
+		op_text_add(&file, "(eval)");
+	}
 	if (!name.failed && !file.failed)
 		number = opd_runtime_names_add(interpreters->names, runtime, op_text_get(&file), op_text_get(&name), note->first_line);
 	op_text_free(&name);
@@ -152,8 +168,10 @@ static bool take_call(struct opd_interpreters *interpreters, uint32_t tgid, cons
 	call->is_entry = frame->check & OPD_INTERPRETER_IS_ENTRY;
 	if (function) {
 		call->name = function->name;
-		call->line = opd_python_line(image->lines, function->table, function->table_bytes, function->first_line,
-					     frame->position);
+		call->line = frame->position;
+		if (image->runtime == OP_RUNTIME_python)
+			call->line = opd_python_line(image->lines, function->table, function->table_bytes, function->first_line,
+						     frame->position);
 		return true;
 	}
 	call->name = opd_runtime_names_add(interpreters->names, image->runtime, "", "[not readable]", 0);
@@ -270,12 +288,39 @@ static int tell_program(const struct opd_interpreters *interpreters, const struc
 	return op_sys_bpf(BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr));
 }
 
+/* The words that each runtime needs: its data, and its loop. */
+static const struct {
+	enum op_runtime_word data, loop;
+} words_of[OP_NR_RUNTIMES] = {
+	[OP_RUNTIME_python] = { OP_WORD_PYTHON_RUNTIME, OP_WORD_PYTHON_LOOP },
+	[OP_RUNTIME_perl] = { OP_WORD_PERL, OP_WORD_PERL_LOOP },
+};
+
+static enum op_runtime runtime_of(const struct op_row_table *table, uint64_t *ret_address)
+{
+	uint64_t loop;
+
+	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++)
+		if (words_of[i].data && op_row_table_word(table, words_of[i].data, ret_address) &&
+		    op_row_table_word(table, words_of[i].loop, &loop))
+			return i;
+	return OP_RUNTIME_none;
+}
+
+static bool set_layout(struct image *image, struct opd_interpreter_image *told, const struct op_row_table *table,
+		       const char **ret_why)
+{
+	if (image->runtime == OP_RUNTIME_perl)
+		return opd_perl_layout(table, &told->perl, ret_why);
+	return opd_python_layout(table, &told->python, &image->lines, ret_why);
+}
+
 static void set_loop(struct image *image, const struct op_row_table *table)
 {
 	const struct op_row_function *loop;
 	uint64_t start;
 
-	if (!op_row_table_word(table, OP_WORD_PYTHON_LOOP, &start))
+	if (!op_row_table_word(table, words_of[image->runtime].loop, &start))
 		return;
 	loop = op_row_table_function(table, start);
 	image->loop_start = start;
@@ -285,10 +330,11 @@ static void set_loop(struct image *image, const struct op_row_table *table)
 void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t cookie, const struct op_image_id *id,
 			    const struct op_row_table *table)
 {
-	struct opd_interpreter_image told = { .runtime = OP_RUNTIME_python, .number = interpreters->nr_images };
-	struct image image = { .cookie = cookie, .runtime = OP_RUNTIME_python };
+	struct opd_interpreter_image told = { .number = interpreters->nr_images };
+	struct image *image = &interpreters->images[told.number];
 	const char *why = "it has no inode in records";
-	uint64_t address;
+	enum op_runtime runtime;
+	uint64_t address = 0;
 	int err = -ENOTSUP;
 
 	if (cookie == interpreters->last_seen || interpreters->images_fd < 0)
@@ -297,18 +343,20 @@ void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t 
 	for (uint32_t i = 0; i < interpreters->nr_images; i++)
 		if (interpreters->images[i].cookie == cookie)
 			return;
-	if (interpreters->nr_images == OPD_INTERPRETER_IMAGES_MAX || !(interpreters->wanted >> image.runtime & 1) ||
-	    !op_row_table_word(table, OP_WORD_PYTHON_RUNTIME, &address))
+	runtime = runtime_of(table, &address);
+	if (interpreters->nr_images == OPD_INTERPRETER_IMAGES_MAX || !(interpreters->wanted >> runtime & 1))
 		return;
+	told.runtime = runtime;
 	told.address = address;
-	interpreters->images[interpreters->nr_images++] = image;
-	set_loop(&interpreters->images[told.number], table);
-	if (id->inode && opd_python_layout(table, &told.python, &interpreters->images[told.number].lines, &why)) {
+	interpreters->nr_images++;
+	*image = (struct image){ .cookie = cookie, .runtime = runtime };
+	set_loop(image, table);
+	if (id->inode && set_layout(image, &told, table, &why)) {
 		err = tell_program(interpreters, id, &told);
 		why = strerror(-err);
 	}
 	if (err) {
-		interpreters->stats[image.runtime][OP_RUNTIME_STAT_refused]++;
+		interpreters->stats[runtime][OP_RUNTIME_STAT_refused]++;
 		op_log(OP_LOG_WARNING, "the functions of %s have no names: %s", id->name.name, why);
 	}
 }

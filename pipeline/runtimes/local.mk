@@ -5,9 +5,10 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/runtimes/java_state.c pipeline/runtimes/java_state.h \
 	pipeline/runtimes/names.c pipeline/runtimes/names.h \
 	pipeline/runtimes/interpreters.c pipeline/runtimes/interpreters.h \
+	pipeline/runtimes/perl.c pipeline/runtimes/perl.h \
 	pipeline/runtimes/python.c pipeline/runtimes/python.h \
 	pipeline/runtimes/node.c pipeline/runtimes/node.h \
 	pipeline/runtimes/runtimes.c pipeline/runtimes/runtimes.h \
 	pipeline/runtimes/shared.h \
 	pipeline/runtimes/step.h
-EXTRA_DIST += pipeline/runtimes/README.md pipeline/runtimes/interpreters.bpf.h
+EXTRA_DIST += pipeline/runtimes/README.md pipeline/runtimes/interpreters.bpf.h pipeline/runtimes/perl.bpf.h

@@ -49,16 +49,37 @@ struct opd_python_layout {
 #define OPD_PYTHON_OWNER_ENTRY 1 /* a byte: not 0 where a loop begins */
 #define OPD_PYTHON_OWNER_SHIM  2 /* a byte: from 3 on it is no function, and a loop ends before it */
 
+/* Offsets in the structures of one version of Perl: perl.c says where they come from. */
+struct opd_perl_layout {
+	__s64 key; /* the key of the thread's interpreter, from PL_curinterp on */
+	__u32 stack_info, cop, phase, script; /* in the interpreter */
+	__u32 contexts, previous, nr_contexts; /* in a stack of contexts */
+	__u32 context_bytes, old_cop, function, return_to, eval_cv, eval_env; /* in a context */
+	__u32 env_previous, env_must_catch; /* in what an exception jumps to */
+	__u32 line, file; /* in a COP */
+	__u32 op_type; /* in an operation */
+	__u32 body, flags; /* in a value */
+	__u32 start, root, function_flags, name, stash, function_file; /* in the body of a function */
+	__u32 glob_name, glob_stash; /* in the body of a glob */
+	__u32 stash_names; /* in the body of a stash: its name, or several, and how many, 28 bytes on */
+	__u32 named_flag, next_state, require; /* a flag of functions, and types of operations */
+};
+
 struct opd_interpreter_image {
 	__u32 runtime; /* enum op_runtime (libop/stacks/runtime_name.h) */
 	__u32 number;  /* opd's own; names it in notes */
 	__u64 address; /* of the runtime's data, from where position 0 of the file is mapped */
-	struct opd_python_layout python;
+	union {
+		struct opd_python_layout python;
+		struct opd_perl_layout perl;
+	};
 };
 
 struct opd_interpreter_process {
 	struct opd_interpreter_file file;
 	__u64 address; /* of the runtime's data */
+	__u64 started_ns;
+	__u64 nr_execs; /* since then: a number has another program when one of the two has changed */
 };
 
 struct opd_interpreter_control {
@@ -79,7 +100,7 @@ enum opd_read_end {
 /* A frame: a function, where it was in it, and what tells a function from another in its place. */
 struct opd_interpreter_frame {
 	__u64 code;
-	__u32 position;
+	__u32 position; /* the line itself, where the function has no table of lines */
 	__u32 check; /* the lowest bit: OPD_INTERPRETER_IS_ENTRY; the others are a fingerprint */
 };
 
@@ -108,7 +129,8 @@ struct opd_name_note {
 	__u32 check;
 	__u32 first_line;
 	__u16 name_bytes, file_bytes, table_bytes;
-	__u8 name_width, file_width; /* bytes of a character: 1, 2 or 4; 0: ASCII */
+	/* Python: bytes of a character, 1, 2 or 4; 0: ASCII. The others have UTF-8, and 0. */
+	__u8 name_width, file_width;
 };
 
 #endif

@@ -12,7 +12,8 @@ if HAVE_BPF
 CLEANFILES += pipeline/waits/program.bpf.o pipeline/waits/program.bpf.inc
 # The include directories of this machine's C library: clang does not look there for BPF.
 pipeline/waits/program.bpf.o: $(srcdir)/pipeline/waits/program.bpf.c $(srcdir)/pipeline/waits/shared.h \
-		$(srcdir)/pipeline/drive/note_record.h $(srcdir)/pipeline/runtimes/shared.h $(srcdir)/pipeline/runtimes/interpreters.bpf.h
+		$(srcdir)/pipeline/drive/note_record.h $(srcdir)/libop/stacks/runtimes.h $(srcdir)/pipeline/runtimes/shared.h \
+		$(wildcard $(srcdir)/pipeline/runtimes/*.bpf.h)
 	$(AM_V_GEN)$(MKDIR_P) pipeline/waits && $(CLANG) -O2 -g -Wall -Werror -target bpf -mcpu=v3 $(BPF_CPPFLAGS) \
 		-fdebug-prefix-map=$(abs_srcdir)=. -I$(srcdir) -c $(srcdir)/pipeline/waits/program.bpf.c -o $@
 pipeline/waits/program.bpf.inc: pipeline/waits/program.bpf.o

@@ -20,7 +20,7 @@ static const struct {
 /* Symbols that other programs have as well make no runtime of an image. */
 static bool is_runtime(uint32_t word)
 {
-	return word == OP_WORD_PYTHON_RUNTIME || word == OP_WORD_node_function_shared;
+	return word == OP_WORD_PYTHON_RUNTIME || word == OP_WORD_node_function_shared || word == OP_WORD_PERL_LOOP;
 }
 
 /* The number in the file at an address. False: it is not in the file. */
