@@ -43,26 +43,38 @@ bool opd_interpreter_notes_take(struct opd_interpreter_notes *notes, struct opd_
 	return true;
 }
 
+static uint64_t apart_ns(const struct opd_interpreter_noted *noted, const struct op_sample *sample)
+{
+	return noted->time_ns > sample->time_ns ? noted->time_ns - sample->time_ns : sample->time_ns - noted->time_ns;
+}
+
+/*
+ * The nearest note of the thread is the sample's: one of its next sample may wait as well. While
+ * rings are swapped, a note is in the earlier ring, and its sample in the later one, behind samples
+ * that are younger; so a note waits as those of deep stacks do.
+ */
 void opd_interpreter_notes_join(struct opd_interpreter_notes *notes, struct opd_stack_sample *taken)
 {
 	const struct op_sample *sample = &taken->sample;
-	size_t at = 0;
+	size_t at = 0, nearest = SIZE_MAX;
 
 	free(notes->joined);
 	notes->joined = NULL;
 	while (at < notes->nr_waiting) {
 		const struct opd_interpreter_noted *noted = &notes->waiting[at];
 
-		/* The time of a sample is a little earlier than that of its note. */
-		if (noted->cpu != sample->cpu || noted->time_ns > sample->time_ns + OPD_NOTES_APART_NS) {
-			at++;
-		} else if (noted->tid == sample->tid && noted->time_ns + OPD_NOTES_APART_NS >= sample->time_ns) {
-			free(notes->joined); /* of a sample that was lost: this one is later */
-			notes->joined = noted->stack;
-			take_away(notes, at);
-		} else {
+		if (noted->cpu == sample->cpu && noted->time_ns + OPD_NOTES_WAIT_NS < sample->time_ns) {
 			drop(notes, at);
+			continue;
 		}
+		if (noted->cpu == sample->cpu && noted->tid == sample->tid && apart_ns(noted, sample) <= OPD_NOTES_APART_NS &&
+		    (nearest == SIZE_MAX || apart_ns(noted, sample) < apart_ns(&notes->waiting[nearest], sample)))
+			nearest = at;
+		at++;
+	}
+	if (nearest != SIZE_MAX) {
+		notes->joined = notes->waiting[nearest].stack;
+		take_away(notes, nearest);
 	}
 	taken->runtime = notes->joined;
 }
