@@ -4,7 +4,9 @@
  * .symtab. Who reads the runtime (pipeline/runtimes) knows what they mean.
  *
  * ADDRESS: where the symbol is, from the place on where position 0 of the file would be mapped with
- * the first segment of code. CONTENT: the number that the file has there, of at most 8 bytes.
+ * the first segment of code. CONTENT: the number that the file has there, of at most 8 bytes. SIZE:
+ * the bytes of the symbol. TLS: a variable of a thread, from the image's first one on; TLS_SLOT: the
+ * address where the dynamic linker writes the number of the image, for that variable.
  *
  * Numbers are in files: a new word comes at the end.
  */
@@ -24,7 +26,16 @@
 	X(PERL_KEY,       "PL_thr_key",               ADDRESS) \
 	X(PERL_LOOP,      "Perl_runops_standard",     ADDRESS) \
 	X(PERL_VERSION,   "PL_version",               CONTENT) /* 36 of 5.36 */ \
-	X(PERL_BYTES,     "PL_interp_size",           CONTENT)
+	X(PERL_BYTES,     "PL_interp_size",           CONTENT) \
+	X(PHP,            "executor_globals",         ADDRESS) /* not with threads */ \
+	X(PHP_BYTES,      "executor_globals",         SIZE) \
+	X(PHP_LOOP,       "execute_ex",               ADDRESS) \
+	X(PHP_8_2,        "php_random_algo_mt19937",  ADDRESS) /* is new in 8.2 */ \
+	X(PHP_THREADS,    "executor_globals_offset",  ADDRESS) \
+	X(RUBY_CONTEXT,   "ruby_current_ec",          TLS) \
+	X(RUBY_LIBRARY,   "ruby_current_ec",          TLS_SLOT) \
+	X(RUBY_LOOP,      "rb_vm_exec",               ADDRESS) \
+	X(RUBY_VERSION,   "ruby_version",             CONTENT) /* its characters: "3.1.2" */
 /* clang-format on */
 
 enum op_runtime_word {

@@ -379,7 +379,25 @@ static __always_inline bool make_python_name(const struct opd_python_layout *lay
 	return true;
 }
 
+/* Reads a string that ends with a NUL, at most `most` - 1 bytes of it, and returns how many. */
+static __always_inline __u32 read_text(__u64 address, __u8 *to, __u32 most)
+{
+	long nr = bpf_probe_read_user_str(to, most, (void *)address);
+
+	return nr > 0 ? (__u32)(nr - 1) & (OPD_INTERPRETER_FILE_BYTES - 1) : 0;
+}
+
+static __always_inline __u32 read_number(__u64 address)
+{
+	__u32 number = 0;
+
+	bpf_probe_read_user(&number, sizeof(number), (void *)address);
+	return number;
+}
+
 #include "pipeline/runtimes/perl.bpf.h"
+#include "pipeline/runtimes/php.bpf.h"
+#include "pipeline/runtimes/ruby.bpf.h"
 
 /* The name of a frame of the stack. False: it cannot be read. */
 static __always_inline bool make_name(const struct opd_interpreter_image *image, struct interpreter_scratch *scratch, __u64 object,
@@ -390,6 +408,10 @@ static __always_inline bool make_name(const struct opd_interpreter_image *image,
 		return make_python_name(&image->python, scratch, object);
 	case OP_RUNTIME_perl:
 		return make_perl_name(&image->perl, scratch, object, check);
+	case OP_RUNTIME_php:
+		return make_php_name(&image->php, scratch, object, check);
+	case OP_RUNTIME_ruby:
+		return make_ruby_name(&image->ruby, scratch, object);
 	default:
 		return false;
 	}
@@ -449,6 +471,19 @@ static __always_inline void walk_python(struct interpreter_scratch *scratch, con
 	scratch->stack.head.nr_frames = walk.nr;
 }
 
+/* In the loop of PHP a register has the operation that runs; calls have it when they call. */
+static __always_inline __u64 php_opline(struct task_struct *task, __u64 start, const struct opd_interpreter_image *image)
+{
+#if defined(__TARGET_ARCH_x86)
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 position = BPF_CORE_READ(registers, ip) - start;
+
+	return position >= image->loop_start && position < image->loop_end ? BPF_CORE_READ(registers, r15) : 0;
+#else
+	return 0;
+#endif
+}
+
 static __always_inline void write_notes_of(void *context, struct task_struct *task, struct interpreter_scratch *scratch,
 					   const struct opd_interpreter_image *image, __u64 state)
 {
@@ -460,10 +495,20 @@ static __always_inline void write_notes_of(void *context, struct task_struct *ta
 	wanted = bpf_map_lookup_elem(&interpreter_control, &zero);
 	if (!wanted)
 		return;
-	if (image->runtime == OP_RUNTIME_python)
-		walk_python(scratch, image, state);
-	else
+	switch (image->runtime) {
+	case OP_RUNTIME_perl:
 		walk_perl(scratch, &image->perl, state);
+		break;
+	case OP_RUNTIME_php:
+		walk_php(scratch, &image->php, state, php_opline(task, state - image->address, image));
+		break;
+	case OP_RUNTIME_ruby:
+		walk_ruby(scratch, &image->ruby, state);
+		break;
+	default:
+		walk_python(scratch, image, state);
+		break;
+	}
 	naming.salt = (__u32)task->tgid * 0x9e3779b1u ^ wanted->generation * 0x85ebca6bu;
 	nr = head->nr_frames & (FRAMES_ROOM - 1);
 	bpf_loop(nr, name_frame, &naming, 0);
@@ -482,6 +527,10 @@ static __always_inline __u64 find_state(struct task_struct *task, const struct o
 		return find_thread_state(&image->python, address, pointer);
 	case OP_RUNTIME_perl:
 		return find_perl(&image->perl, address, pointer, task->pid == task->tgid);
+	case OP_RUNTIME_php:
+		return task->pid == task->tgid ? address : 0; /* without threads one of them runs PHP */
+	case OP_RUNTIME_ruby:
+		return find_ruby(&image->ruby, address, pointer);
 	default:
 		return 0;
 	}

@@ -13,7 +13,9 @@
 #include "libop/base/sys.h"
 #include "libop/unwind/runtime_words.h"
 #include "pipeline/runtimes/perl.h"
+#include "pipeline/runtimes/php.h"
 #include "pipeline/runtimes/python.h"
+#include "pipeline/runtimes/ruby.h"
 
 #define FUNCTIONS_BYTES (8u << 20) /* of functions that are known; then all are forgotten */
 
@@ -294,16 +296,20 @@ static const struct {
 } words_of[OP_NR_RUNTIMES] = {
 	[OP_RUNTIME_python] = { OP_WORD_PYTHON_RUNTIME, OP_WORD_PYTHON_LOOP },
 	[OP_RUNTIME_perl] = { OP_WORD_PERL, OP_WORD_PERL_LOOP },
+	[OP_RUNTIME_php] = { OP_WORD_PHP, OP_WORD_PHP_LOOP },
+	[OP_RUNTIME_ruby] = { OP_WORD_RUBY_LIBRARY, OP_WORD_RUBY_LOOP },
 };
 
 static enum op_runtime runtime_of(const struct op_row_table *table, uint64_t *ret_address)
 {
 	uint64_t loop;
 
-	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++)
-		if (words_of[i].data && op_row_table_word(table, words_of[i].data, ret_address) &&
-		    op_row_table_word(table, words_of[i].loop, &loop))
-			return i;
+	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++) {
+		if (!words_of[i].loop || !op_row_table_word(table, words_of[i].loop, &loop))
+			continue;
+		op_row_table_word(table, words_of[i].data, ret_address); /* a build that is refused may not have it */
+		return i;
+	}
 	return OP_RUNTIME_none;
 }
 
@@ -312,6 +318,10 @@ static bool set_layout(struct image *image, struct opd_interpreter_image *told, 
 {
 	if (image->runtime == OP_RUNTIME_perl)
 		return opd_perl_layout(table, &told->perl, ret_why);
+	if (image->runtime == OP_RUNTIME_php)
+		return opd_php_layout(table, &told->php, ret_why);
+	if (image->runtime == OP_RUNTIME_ruby)
+		return opd_ruby_layout(table, &told->ruby, ret_why);
 	return opd_python_layout(table, &told->python, &image->lines, ret_why);
 }
 
@@ -351,6 +361,8 @@ void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t 
 	interpreters->nr_images++;
 	*image = (struct image){ .cookie = cookie, .runtime = runtime };
 	set_loop(image, table);
+	told.loop_start = image->loop_start;
+	told.loop_end = image->loop_end;
 	if (id->inode && set_layout(image, &told, table, &why)) {
 		err = tell_program(interpreters, id, &told);
 		why = strerror(-err);

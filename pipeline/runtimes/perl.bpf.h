@@ -52,14 +52,6 @@ static __always_inline __u64 find_perl(const struct opd_perl_layout *layout, __u
 	return interpreter && read_word(interpreter + layout->stack_info) ? interpreter : 0;
 }
 
-static __always_inline __u32 read_number(__u64 address)
-{
-	__u32 number = 0;
-
-	bpf_probe_read_user(&number, sizeof(number), (void *)address);
-	return number;
-}
-
 static __always_inline bool is_perl_value(const struct opd_perl_layout *layout, __u64 value, __u32 type)
 {
 	return value && (read_number(value + layout->flags) & TYPE_MASK) == type;
@@ -190,14 +182,6 @@ static __always_inline void walk_perl(struct interpreter_scratch *scratch, const
 }
 
 /* ---- names ---- */
-
-/* Reads a string that ends with a NUL, at most `most` - 1 bytes of it, and returns how many. */
-static __always_inline __u32 read_text(__u64 address, __u8 *to, __u32 most)
-{
-	long nr = bpf_probe_read_user_str(to, most, (void *)address);
-
-	return nr > 0 ? (__u32)(nr - 1) & (OPD_INTERPRETER_FILE_BYTES - 1) : 0;
-}
 
 /* A HEK: its hash, its length, and the characters, which end with a NUL. */
 static __always_inline __u32 read_perl_key(__u64 key, __u8 *to, __u32 most)

@@ -65,13 +65,36 @@ struct opd_perl_layout {
 	__u32 named_flag, next_state, require; /* a flag of functions, and types of operations */
 };
 
+/* Of PHP: php.c. */
+struct opd_php_layout {
+	__u32 current;                                            /* in executor_globals */
+	__u32 call_bytes, opline, function, info, previous;       /* of a call */
+	__u32 name, scope, operations, nr_operations, file, first_line; /* in a function */
+	__u32 operation_bytes, line;                              /* of an operation */
+	__u32 class_name;                                         /* in a class */
+	__u32 text;                                               /* in a string */
+};
+
+/* Of Ruby: ruby.c. */
+struct opd_ruby_layout {
+	__u64 context;                         /* in libruby's variables of a thread */
+	__u32 stack, stack_words, frame;       /* in a context */
+	__u32 frame_bytes, pc, code, flags;    /* of a control frame; flags is an address of them */
+	__u32 body;                            /* in the code of a function */
+	__u32 instructions, path, label, first_line, entries, nr_entries, table; /* in its body */
+	__u32 spare;
+};
+
 struct opd_interpreter_image {
 	__u32 runtime; /* enum op_runtime (libop/stacks/runtime_name.h) */
 	__u32 number;  /* opd's own; names it in notes */
 	__u64 address; /* of the runtime's data, from where position 0 of the file is mapped */
+	__u64 loop_start, loop_end; /* of the interpreter, in the same way */
 	union {
 		struct opd_python_layout python;
 		struct opd_perl_layout perl;
+		struct opd_php_layout php;
+		struct opd_ruby_layout ruby;
 	};
 };
 

@@ -34,15 +34,38 @@ sub thirty { return $_[0] ? thirty($_[0] - 1) : burn(3); }
 sub twenty { return $_[0] ? twenty($_[0] - 1) : burn(2); }
 while ((times)[0] * 1000 < $ARGV[0]) { fifty(4); thirty(9); twenty(20); }
 """
+PHP = """<?php function burn($n) {
+    $x = 0;
+    for ($i = 0; $i < $n * 2000; $i++) {
+        $x += $i % 7; }
+    return $x; }
+function fifty($n) { return $n ? fifty($n - 1) : burn(5); }
+class Part { static function thirty($n) { return $n ? self::thirty($n - 1) : burn(3); } }
+function twenty($n) { return $n ? twenty($n - 1) : burn(2); }
+function ms() { $usage = getrusage(); return $usage["ru_utime.tv_sec"] * 1000 + $usage["ru_utime.tv_usec"] / 1000; }
+while (ms() < $argv[1]) { fifty(4); Part::thirty(9); twenty(20); }
+"""
+RUBY = """def burn(n)
+  x = i = 0
+  while i < n * 2000
+    x += i % 7; i += 1 end
+  x end
+def fifty(n) n > 0 ? fifty(n - 1) : burn(5) end
+def thirty(n) n > 0 ? thirty(n - 1) : burn(3) end
+def twenty(n) n > 0 ? twenty(n - 1) : burn(2) end
+while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) * 1000 < ARGV[0].to_i do fifty(4); thirty(9); twenty(20) end
+"""
 
 # name: command, file, program, the names of the outermost function and of the others
 LANGUAGES = {
     "perl": ("perl", "hot.pl", PERL, "(main)", "main::%s"),
+    "php": ("php", "hot.php", PHP, "{main}", "%s"),
+    "ruby": ("ruby", "hot.rb", RUBY, "<main>", "%s"),
 }
 
 
 def folded(box, copy, file):
-    """[(the functions of the runtime, outermost first, is complete, count)] of the program."""
+    """[(the functions of the file, outermost first, has any functions, count)] of the program."""
     found = []
     for line in box.opreport("--format=folded").splitlines():
         names, count = line.rsplit(" ", 1)
@@ -50,13 +73,14 @@ def folded(box, copy, file):
         if names[0] != copy:
             continue
         functions = [name.rsplit(" (", 1)[0] for name in names if re.search(r" \(%s(:\d+)?\)$" % re.escape(file), name)]
-        found.append((functions, "[not readable]" not in names, int(count)))
+        found.append((functions, bool(re.search(r"\S \([^()]+\)(;|$)", ";".join(names))), int(count)))
     return found
 
 
 def path_of(functions, main, form):
     """fifty, thirty or twenty, of a stack with all its functions; or None."""
     for name in SHARES:
+        functions = [function.replace("Part::", "") for function in functions]
         if functions == [main] + [form % name] * (DEPTH[name] + 1) + [form % "burn"]:
             return name
     return None
@@ -82,24 +106,24 @@ def check(box, name):
         stream.write(program)
     box.start_daemon("--event=default", "--stacks=%d" % RATE)
 
-    def is_named():
+    def has_names():
         box.good(os.path.join(box.dir, copy), path, 500)
         box.opcontrol("--dump")
         return any(path_of(functions, main, form) for functions, _, _ in folded(box, copy, file))
-    opdtest.wait_until(is_named, opdtest.HANG_SECONDS, "the functions of %s have no names" % name)
+    opdtest.wait_until(has_names, opdtest.HANG_SECONDS, "the functions of %s have no names" % name)
     box.opcontrol("--reset")
     box.good(os.path.join(box.dir, copy), path, MS)
     box.opcontrol("--stop")
     total, nr, named = collections.Counter(), 0, 0
-    for functions, is_complete, count in folded(box, copy, file):
+    for functions, is_named, count in folded(box, copy, file):
         nr += count
-        named += count if functions[:1] == [main] and is_complete else 0
+        named += count if is_named else 0
         total[path_of(functions, main, form)] += count
     print("%s: %d samples, %d named, %s" % (name, nr, named, dict(total)))
     require(nr >= LEAST, "%s: only %d samples" % (name, nr))
     require(named >= NEEDED * nr, "%s: %d of %d samples are named" % (name, named, nr))
     inside = sum(total[path] for path in SHARES)
-    require(inside >= NEEDED * named, "%s: %d of %d samples are in a path" % (name, inside, named))
+    require(inside >= 0.9 * named, "%s: %d of %d samples are in a path" % (name, inside, named))  # the others: starts and clocks
     for path, share in SHARES.items():
         sigma = math.sqrt(share / 10 * (1 - share / 10) * inside)
         require(abs(total[path] - inside * share / 10) <= 3 * sigma,

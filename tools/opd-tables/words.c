@@ -3,7 +3,7 @@
 
 #include <gelf.h>
 
-enum how { ADDRESS, CONTENT };
+enum how { ADDRESS, CONTENT, SIZE, TLS, TLS_SLOT };
 
 static const struct {
 	const char *symbol;
@@ -20,7 +20,8 @@ static const struct {
 /* Symbols that other programs have as well make no runtime of an image. */
 static bool is_runtime(uint32_t word)
 {
-	return word == OP_WORD_PYTHON_RUNTIME || word == OP_WORD_node_function_shared || word == OP_WORD_PERL_LOOP;
+	return word == OP_WORD_PYTHON_RUNTIME || word == OP_WORD_node_function_shared || word == OP_WORD_PERL_LOOP ||
+	       word == OP_WORD_PHP_LOOP || word == OP_WORD_RUBY_LOOP;
 }
 
 /* The number in the file at an address. False: it is not in the file. */
@@ -47,6 +48,38 @@ static bool read_content(const struct opt_image *image, uint64_t address, uint64
 	return false;
 }
 
+/* Where the number of the image is relocated to, for a variable of threads. False: nowhere. */
+static bool find_slot(const struct opt_image *image, const GElf_Sym *wanted, uint64_t *ret_address)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header, of_symbols;
+
+	while ((section = elf_nextscn(image->elf, section))) {
+		Elf_Scn *symbols;
+		Elf_Data *data, *list;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA)
+			continue;
+		symbols = elf_getscn(image->elf, header.sh_link);
+		if (!symbols || !gelf_getshdr(symbols, &of_symbols) || of_symbols.sh_type != SHT_DYNSYM)
+			continue;
+		data = elf_getdata(section, NULL);
+		list = elf_getdata(symbols, NULL);
+		for (size_t i = 0; data && list && i < data->d_size / sizeof(Elf64_Rela); i++) {
+			GElf_Rela rela;
+			GElf_Sym symbol;
+
+			if (gelf_getrela(data, (int)i, &rela) && GELF_R_TYPE(rela.r_info) == R_X86_64_DTPMOD64 &&
+			    gelf_getsym(list, (int)GELF_R_SYM(rela.r_info), &symbol) && symbol.st_value == wanted->st_value &&
+			    GELF_ST_TYPE(symbol.st_info) == STT_TLS) {
+				*ret_address = rela.r_offset;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 static void take_symbol(struct opt_words *words, const struct opt_image *image, const GElf_Sym *symbol, uint32_t word)
 {
 	uint64_t value = symbol->st_value - (image->segments[0].address - image->segments[0].position);
@@ -54,8 +87,27 @@ static void take_symbol(struct opt_words *words, const struct opt_image *image, 
 	for (size_t i = 0; i < words->nr_words; i++)
 		if (le32toh(words->words[i].word) == word)
 			return;
-	if (known[word].how == CONTENT && !read_content(image, symbol->st_value, symbol->st_size, &value))
-		return;
+	switch (known[word].how) {
+	case ADDRESS:
+		break;
+	case CONTENT:
+		if (!read_content(image, symbol->st_value, symbol->st_size, &value))
+			return;
+		break;
+	case SIZE:
+		value = symbol->st_size;
+		break;
+	case TLS:
+		if (GELF_ST_TYPE(symbol->st_info) != STT_TLS)
+			return;
+		value = symbol->st_value;
+		break;
+	case TLS_SLOT:
+		if (!find_slot(image, symbol, &value))
+			return;
+		value -= image->segments[0].address - image->segments[0].position;
+		break;
+	}
 	words->words[words->nr_words++] = (struct op_row_word){
 		.word = htole32(word),
 		.nr_bytes = htole32((uint32_t)op_min_u64(symbol->st_size, UINT32_MAX)),
