@@ -335,6 +335,8 @@ static enum opd_runtime_how ask(void *process, const struct opd_runtime_frame *f
 		err = -EPROTONOSUPPORT;
 	if (!err)
 		how = step_code(&asking);
+	else if (err == -EPROTONOSUPPORT) /* another reader, as of a perf map, may know its code */
+		set_fault(&asking, frame->is_region ? OPD_RUNTIME_FAULT : OPD_RUNTIME_NO_FAULT);
 	else if (frame->is_region)
 		add_unreadable(&asking, err);
 	if (!asking.must_wait || !frame->may_wait)

@@ -7,6 +7,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/grow.h"
+#include "libop/base/log.h"
 #include "pipeline/readers/far_memory.h"
 
 #define CHECK_NS       (4 * (uint64_t)OP_NS_PER_S) /* so long an answer is taken for true */
@@ -159,6 +160,8 @@ int opd_java_get_layout(struct opd_java_asking *asking)
 	struct parts parts = { 0 };
 	const char *at;
 	size_t nr_bytes;
+	static struct op_rate rate;
+	uint64_t suppressed;
 	int err;
 
 	if (java->is_refused || asking->now_ns < java->retry_ns)
@@ -173,9 +176,12 @@ int opd_java_get_layout(struct opd_java_asking *asking)
 	op_text_free(&parts.answer);
 	java->has_layout = !err;
 	java->is_refused = err && err != -EAGAIN && err != -ENOENT && err != -EFAULT && err != -ENODATA;
+	if (java->is_refused && op_rate_allows(&rate, asking->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+		op_log(OP_LOG_WARNING, "process %u: this Java is not known (%s; OpenJDK %d is): its functions have no names",
+		       java->about.pid, strerror(-err), OPD_JAVA_VERSION);
 	if (err && !asking->must_wait)
 		java->retry_ns = asking->now_ns + RETRY_NS;
-	return err;
+	return java->is_refused ? -EPROTONOSUPPORT : err;
 }
 
 /* ---- code ---- */
