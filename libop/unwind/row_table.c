@@ -82,7 +82,8 @@ int op_row_table_open(struct op_row_table *table, const void *bytes, size_t nr_b
 	nr_packed = le32toh(header->nr_packed_bytes);
 	whole = sizeof(*header) + opened.nr_rows * (uint64_t)(sizeof(uint32_t) + sizeof(uint16_t)) +
 		nr_rules * sizeof(struct op_row_rule) + opened.nr_functions * (uint64_t)sizeof(struct op_row_function) + nr_packed;
-	if (!count_words(header, whole, nr_bytes, &opened.nr_words) || le32toh(header->nr_bytes) != nr_bytes || header->build_id_bytes > OP_BUILD_ID_BYTES_MAX ||
+	if (!count_words(header, whole, nr_bytes, &opened.nr_words) || le32toh(header->nr_bytes) != nr_bytes ||
+	    header->build_id_bytes > OP_BUILD_ID_BYTES_MAX ||
 	    nr_rules > OP_ROW_RULES_MAX || le32toh(header->nr_name_bytes) > OP_ROW_NAME_BYTES_MAX)
 		return -EBADMSG;
 	opened.starts = (const void *)at;

@@ -86,7 +86,7 @@ struct op_row_table_header {
 	uint32_t nr_packed_bytes, nr_name_bytes; /* of the names, packed by zstd and unpacked */
 };
 
-#define OP_ROW_TABLE_IS_PART   1u /* rows are missing: a limit was reached, or .eh_frame is damaged */
+#define OP_ROW_TABLE_IS_PART   1u /* rows are missing: a limit was reached, or damage */
 #define OP_ROW_TABLE_HAS_WORDS 2u /* the image has a runtime */
 
 /* In the file as here, at its end; not aligned. */

@@ -163,7 +163,8 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	end_repeat(pipeline);
 	sample->cpu = cpu->cpu;
 	if (op_unlikely(cpu->notes_id && sample->id == cpu->notes_id)) {
-		if (pipeline->interpreters && opd_interpreter_notes_take(&pipeline->interpreter_notes, pipeline->interpreters, header, sample))
+		if (pipeline->interpreters &&
+		    opd_interpreter_notes_take(&pipeline->interpreter_notes, pipeline->interpreters, header, sample))
 			return;
 		if (pipeline->notes)
 			opd_notes_take(pipeline->notes, header, sample);

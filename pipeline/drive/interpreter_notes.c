@@ -19,8 +19,8 @@ static void drop(struct opd_interpreter_notes *notes, size_t at)
 	take_away(notes, at);
 }
 
-bool opd_interpreter_notes_take(struct opd_interpreter_notes *notes, struct opd_interpreters *interpreters, const struct perf_event_header *header,
-			    const struct op_sample *sample)
+bool opd_interpreter_notes_take(struct opd_interpreter_notes *notes, struct opd_interpreters *interpreters,
+				const struct perf_event_header *header, const struct op_sample *sample)
 {
 	static const struct op_stack_layout layout = { .sample_type = OP_SAMPLE_TYPE | PERF_SAMPLE_RAW };
 	struct op_stack_record record;

@@ -27,8 +27,8 @@ struct opd_interpreter_notes {
 };
 
 /* Takes the record of a note. False: it is about something else. */
-bool opd_interpreter_notes_take(struct opd_interpreter_notes *notes, struct opd_interpreters *interpreters, const struct perf_event_header *header,
-			    const struct op_sample *sample) OP_NONNULL OP_MUST_CHECK;
+bool opd_interpreter_notes_take(struct opd_interpreter_notes *notes, struct opd_interpreters *interpreters,
+				const struct perf_event_header *header, const struct op_sample *sample) OP_NONNULL OP_MUST_CHECK;
 
 /* Sets the runtime of a sample. It is valid until the next call. */
 void opd_interpreter_notes_join(struct opd_interpreter_notes *notes, struct opd_stack_sample *taken) OP_NONNULL;

@@ -64,7 +64,7 @@ struct opd_pipeline {
 	struct opd_waits *waits; /* the caller's, one of the sources; NULL: waits are not sampled */
 	struct opd_deep *deep; /* the caller's, one of the sources; NULL: no deep copies */
 	struct opd_notes *notes; /* the caller's; NULL: no program adds to samples */
-	struct opd_interpreters *interpreters; /* the caller's; NULL: functions of runtimes have no names */
+	struct opd_interpreters *interpreters; /* the caller's; NULL: they are not read */
 	struct opd_interpreter_notes interpreter_notes;
 	struct opd_record_sources sources; /* beside those that every pipeline has */
 };

@@ -166,7 +166,8 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 
 		if (stack->frames[i - 1].is_inlined)
 			continue;
-		if (stack->frames[i].runtime_name && !stack->frames[i].native_offset) /* of an interpreter */
+		/* of an interpreter */
+		if (stack->frames[i].runtime_name && !stack->frames[i].native_offset)
 			continue;
 		*frame = stack->frames[i];
 		if (frame->runtime_name)

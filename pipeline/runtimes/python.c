@@ -53,7 +53,7 @@ static const struct {
 	    .file = 112, .name = 128, .table = 136, .first_instruction = 208, .ascii = 40, .compact = 56 } },
 };
 
-/* Before 3.11 there is no number of the version, but each has functions that the one before has not. */
+/* Before 3.11 nothing says the version, but each has functions that the one before has not. */
 static uint32_t minor_of(const struct op_row_table *table)
 {
 	uint64_t value;

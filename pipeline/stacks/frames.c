@@ -117,7 +117,8 @@ static void see_runtime(const struct finder *finder, uint64_t cookie, const stru
 	struct opd_interpreters *interpreters = finder->lookup->interpreters;
 
 	if (interpreters)
-		opd_interpreters_see_image(interpreters, cookie, &op_dcookie_row(finder->lookup->resolver->table, cookie)->id, table);
+		opd_interpreters_see_image(interpreters, cookie, &op_dcookie_row(finder->lookup->resolver->table, cookie)->id,
+					   table);
 }
 
 static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_frame *frame, const struct op_row_table **ret_table)

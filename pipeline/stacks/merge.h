@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Puts the functions of a runtime between the native frames of a stack: those that a loop of the
- * interpreter ran lie below the frame of that loop. Where the walk of the native frames was cut, the
- * outer functions lie above them. No frame is taken away.
+ * interpreter ran lie below the frame of that loop. Where the walk of the native frames was cut,
+ * the outer functions lie above them. No frame is taken away.
  *
  * Sync thread only.
  */

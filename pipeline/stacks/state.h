@@ -28,7 +28,7 @@ struct opd_stacks {
 	/* records of a file wait for their tables so long, all together; 0: a turn comes later */
 	uint64_t block_ns;
 	const struct op_stop *stop; /* ends that waiting; NULL: nothing does */
-	struct opd_interpreters *interpreters; /* the caller's; NULL: functions of runtimes have no names */
+	struct opd_interpreters *interpreters; /* the caller's; NULL: they are not read */
 	uint16_t machine;           /* whose registers the samples have */
 	uint64_t registers;         /* perf_event_attr.sample_regs_user */
 	struct opd_stack_queue queue;

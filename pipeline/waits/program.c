@@ -201,7 +201,8 @@ static int map_maps(struct opd_wait_program *program)
 	if (err)
 		return err;
 	program->deep_cpus = deep_cpus;
-	err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->runtime_control_fd, 0, &interpreter_control);
+	err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->runtime_control_fd, 0,
+			  &interpreter_control);
 	if (!err)
 		program->interpreter_control = interpreter_control;
 	return err;

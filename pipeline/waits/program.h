@@ -41,7 +41,8 @@ bool opd_wait_program_has_waits(const struct opd_wait_program *program) OP_NONNU
 int opd_wait_program_of_samples(const struct opd_wait_program *program) OP_NONNULL;
 
 /* Its maps of runtimes (pipeline/runtimes/shared.h). They stay the program's. */
-struct opd_interpreter_control *opd_wait_program_interpreters(const struct opd_wait_program *program, int *ret_images_fd) OP_NONNULL;
+struct opd_interpreter_control *opd_wait_program_interpreters(const struct opd_wait_program *program,
+							      int *ret_images_fd) OP_NONNULL;
 
 /* From now on the records of this CPU go to this event. 0 or -errno. */
 int opd_wait_program_direct(struct opd_wait_program *program, uint32_t cpu, int event_fd) OP_NONNULL OP_MUST_CHECK;

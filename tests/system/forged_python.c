@@ -4,8 +4,8 @@
  *
  * It exports the symbols by which opd knows Python, and burns CPU time in its "loop".
  * WAY: loop: the list of frames is a circle; lengths: names and tables are longer than all memory;
- * wild: frames point nowhere; state: no state of a thread; bits: all bits of a string are set, and its
- * name has control characters; good: one frame of forged() in /a/forged.py.
+ * wild: frames point nowhere; state: no state of a thread; bits: all bits of a string are set, and
+ * its name has control characters; good: one frame of forged() in /a/forged.py.
  */
 #include <pthread.h>
 #include <stdint.h>

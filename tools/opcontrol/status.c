@@ -232,7 +232,8 @@ static void show_runtime(const struct op_status *status, enum op_runtime runtime
 		return;
 #define X(name, meaning)                                                                                                           \
 	if (stats[OP_RUNTIME_STAT_##name])                                                                                         \
-		printf("        %s, " #name ": %" PRIu64 " (%s)\n", op_runtime_word(runtime), stats[OP_RUNTIME_STAT_##name], meaning);
+		printf("        %s, " #name ": %" PRIu64 " (%s)\n", op_runtime_word(runtime),                                    \
+		       stats[OP_RUNTIME_STAT_##name], meaning);
 	OP_RUNTIME_STATS(X)
 #undef X
 }

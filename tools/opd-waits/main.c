@@ -129,7 +129,8 @@ static int send_maps(struct bpf_object *object)
 		enum opd_waits_piece piece;
 	} maps[] = { { "control", OPD_WAITS_CONTROL }, { "cpus", OPD_WAITS_CPUS }, { "output", OPD_WAITS_OUTPUT },
 		     { "notes", OPD_WAITS_NOTES }, { "deep_cpus", OPD_WAITS_DEEP_CPUS },
-		     { "interpreter_images", OPD_WAITS_INTERPRETER_IMAGES }, { "interpreter_control", OPD_WAITS_INTERPRETER_CONTROL } };
+		     { "interpreter_images", OPD_WAITS_INTERPRETER_IMAGES },
+		     { "interpreter_control", OPD_WAITS_INTERPRETER_CONTROL } };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(maps) && !err; i++)
