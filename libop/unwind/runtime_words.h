@@ -4,8 +4,8 @@
  * .symtab. Who reads the runtime (pipeline/runtimes) knows what they mean.
  *
  * ADDRESS: where the symbol is, from the place on where position 0 of the file would be mapped with
- * the first segment of code. CONTENT: the number that the file has there, of at most 8 bytes. SIZE:
- * the bytes of the symbol. TLS: a variable of a thread, from the image's first one on; TLS_SLOT: the
+ * the first segment of code. CONTENT: the number that the file has there, of at most 8 bytes.
+ * SIZE: the bytes of the symbol. TLS: a variable of a thread, from the image's first one on; TLS_SLOT: the
  * address where the dynamic linker writes the number of the image, for that variable.
  *
  * Numbers are in files: a new word comes at the end.

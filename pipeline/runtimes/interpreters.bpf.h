@@ -6,19 +6,19 @@
  * Memory of programs is hostile: each pointer is only read, through a helper that may fail, loops
  * have bounds, and lengths are cut. What is wrong ends the reading, and the note says so.
  *
- * A program finds its runtime by the file that is mapped where it runs, or where it began. The entry
- * in interpreter_processes may be that of an earlier program with the same number; then the time when it
- * started, or the number of its execs, is another one, and the process is looked at again.
+ * A program finds its runtime by the file that is mapped where it runs, or where it began. The
+ * entry in interpreter_processes may be that of an earlier program with the same number; then the
+ * time when it began, or its number of execve, is another one, and the process is looked at again.
  */
 
 #include "libop/stacks/runtimes.h"
 
 #define FMODE_BACKING 0x2000000u
 #define PAGE_SHIFT    12
-#define SPECIFIC      1296 /* in glibc's struct pthread of x86-64: the blocks of pthread_getspecific */
+#define SPECIFIC      1296 /* in glibc's struct pthread of x86-64: blocks of pthread_getspecific */
 #define KEYS_OF_BLOCK 32
 #define KEYS_MAX      1024
-#define THREAD_BYTES  8192 /* of struct pthread, at most: it lies below the thread pointer on arm64 */
+#define THREAD_BYTES  8192 /* of struct pthread, at most: on arm64 below the thread pointer */
 
 #define FRAME_BYTES   128 /* of a frame that is read at once; a power of two */
 #define NAME_ROOM     (OPD_INTERPRETER_NAME_BYTES + OPD_INTERPRETER_FILE_BYTES + OPD_INTERPRETER_TABLE_BYTES)
@@ -352,12 +352,16 @@ static __always_inline __u32 read_string(const struct opd_python_layout *layout,
 static __always_inline __u32 read_bytes(__u64 address, __u8 *to)
 {
 	__u64 size = read_word(address + 16);
-	__u32 nr = size < OPD_INTERPRETER_TABLE_BYTES ? (__u32)size & (OPD_INTERPRETER_TABLE_BYTES - 1) : OPD_INTERPRETER_TABLE_BYTES - 1;
+	__u32 nr = OPD_INTERPRETER_TABLE_BYTES - 1;
+
+	if (size < nr)
+		nr = (__u32)size & (OPD_INTERPRETER_TABLE_BYTES - 1);
 
 	return bpf_probe_read_user(to, nr, (void *)(address + 32)) ? 0 : nr;
 }
 
-static __always_inline bool make_python_name(const struct opd_python_layout *layout, struct interpreter_scratch *scratch, __u64 code)
+static __always_inline bool make_python_name(const struct opd_python_layout *layout, struct interpreter_scratch *scratch,
+					     __u64 code)
 {
 	struct opd_name_note *head = &scratch->name.head;
 	__u32 name_bytes, file_bytes;
@@ -514,7 +518,8 @@ static __always_inline void write_notes_of(void *context, struct task_struct *ta
 	bpf_loop(nr, name_frame, &naming, 0);
 	head->kind = OPD_NOTE_FRAMES;
 	head->image = image->number;
-	bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, &scratch->stack, sizeof(*head) + nr * sizeof(struct opd_interpreter_frame));
+	bpf_perf_event_output(context, &notes, BPF_F_CURRENT_CPU, &scratch->stack,
+			      sizeof(*head) + nr * sizeof(struct opd_interpreter_frame));
 }
 
 /* What the walk begins with: of this thread; 0: it runs nothing of the runtime. */
@@ -528,7 +533,8 @@ static __always_inline __u64 find_state(struct task_struct *task, const struct o
 	case OP_RUNTIME_perl:
 		return find_perl(&image->perl, address, pointer, task->pid == task->tgid);
 	case OP_RUNTIME_php:
-		return task->pid == task->tgid ? address : 0; /* without threads one of them runs PHP */
+		/* without threads one of them runs PHP */
+		return task->pid == task->tgid ? address : 0;
 	case OP_RUNTIME_ruby:
 		return find_ruby(&image->ruby, address, pointer);
 	default:

@@ -110,13 +110,14 @@ static uint32_t name_function(struct opd_interpreters *interpreters, enum op_run
 
 	add_string(&name, runtime, bytes, note->name_bytes, note->name_width);
 	add_string(&file, runtime, bytes + note->name_bytes, note->file_bytes, note->file_width);
-	/* Perl numbers the texts that it compiles: one of them is not another function than the next */
+	/* Perl numbers the texts that it compiles, which are no other functions for that */
 	if (runtime == OP_RUNTIME_perl && !strncmp(op_text_get(&file), "(eval ", strlen("(eval "))) {
 		op_text_truncate(&file, 0);
 		op_text_add(&file, "(eval)");
 	}
 	if (!name.failed && !file.failed)
-		number = opd_runtime_names_add(interpreters->names, runtime, op_text_get(&file), op_text_get(&name), note->first_line);
+		number = opd_runtime_names_add(interpreters->names, runtime, op_text_get(&file), op_text_get(&name),
+					       note->first_line);
 	op_text_free(&name);
 	op_text_free(&file);
 	return number;
@@ -191,7 +192,7 @@ static void remove_process(struct op_hlink *link, void *table)
 	free_process(link, NULL);
 }
 
-/* True for the first sample of a process. Numbers are used again, so the table is emptied at times. */
+/* True for the first sample of a process. The table is emptied at times: numbers come again. */
 static bool is_new_process(struct opd_interpreters *interpreters, uint32_t tgid)
 {
 	uint64_t hash = op_hash_u64(tgid);
@@ -226,7 +227,8 @@ static void count_stack(struct opd_interpreters *interpreters, enum op_runtime r
 	counts[OP_RUNTIME_STAT_processes] += is_new_process(interpreters, tgid);
 }
 
-struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interpreters *interpreters, uint32_t tgid, const void *note, size_t nr_bytes)
+struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interpreters *interpreters, uint32_t tgid,
+							   const void *note, size_t nr_bytes)
 {
 	const struct opd_interpreter_frame *frames = (const void *)((const uint8_t *)note + sizeof(struct opd_frames_note));
 	struct opd_interpreter_stack *stack;
@@ -278,7 +280,8 @@ struct opd_interpreter_stack *opd_interpreter_stack_copy(const struct opd_interp
 
 /* ---- images ---- */
 
-static int tell_program(const struct opd_interpreters *interpreters, const struct op_image_id *id, const struct opd_interpreter_image *image)
+static int tell_program(const struct opd_interpreters *interpreters, const struct op_image_id *id,
+			const struct opd_interpreter_image *image)
 {
 	struct opd_interpreter_file file = { .inode = id->inode, .device = major(id->device) << 20 | minor(id->device) };
 	union bpf_attr attr = {
@@ -307,7 +310,8 @@ static enum op_runtime runtime_of(const struct op_row_table *table, uint64_t *re
 	for (enum op_runtime i = OP_RUNTIME_none + 1; i < OP_NR_RUNTIMES; i++) {
 		if (!words_of[i].loop || !op_row_table_word(table, words_of[i].loop, &loop))
 			continue;
-		op_row_table_word(table, words_of[i].data, ret_address); /* a build that is refused may not have it */
+		/* a build that is refused may not have it */
+		op_row_table_word(table, words_of[i].data, ret_address);
 		return i;
 	}
 	return OP_RUNTIME_none;

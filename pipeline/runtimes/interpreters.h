@@ -25,20 +25,21 @@ struct opd_interpreter_stack {
 	struct opd_interpreter_call {
 		uint32_t name; /* names.h */
 		uint32_t line; /* 0: not known */
-		bool is_entry; /* it was called by native code: a loop of the interpreter ends here */
+		bool is_entry; /* native code called it: a loop of the interpreter ends here */
 	} calls[];
 };
 
 /*
- * wanted: of the configuration Runtimes=, a bit for each enum op_runtime. The names stay the caller's. 0 or -ENOMEM. opd_interpreters_free frees; NULL is
- * allowed.
+ * wanted: of the configuration Runtimes=, a bit for each enum op_runtime. The names stay the
+ * caller's. 0 or -ENOMEM. opd_interpreters_free frees; NULL is allowed.
  */
 int opd_interpreters_new(uint64_t wanted, struct opd_runtime_names *names,
 			 struct opd_interpreters **ret_interpreters) OP_NONNULL OP_MUST_CHECK;
 void opd_interpreters_free(struct opd_interpreters *interpreters);
 
 /* The maps interpreter_images and interpreter_control of the program, which stay the caller's. */
-void opd_interpreters_set_maps(struct opd_interpreters *interpreters, int images_fd, struct opd_interpreter_control *control) OP_NONNULL;
+void opd_interpreters_set_maps(struct opd_interpreters *interpreters, int images_fd,
+			       struct opd_interpreter_control *control) OP_NONNULL;
 
 /* An image whose row table has words is in a stack: from now on the program reads its runtime. */
 void opd_interpreters_see_image(struct opd_interpreters *interpreters, uint64_t cookie, const struct op_image_id *id,

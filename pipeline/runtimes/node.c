@@ -556,8 +556,8 @@ static enum opd_runtime_how ask_function(struct process *process, const struct o
 }
 
 /*
- * A frame that has nothing of V8's at its frame pointer. A leaf may be making its frame, and code of
- * regular expressions of Node 18 has something else there, but keeps the frame pointer.
+ * A frame that has nothing of V8's at its frame pointer. A leaf may be making its frame, and code
+ * of regular expressions of Node 18 has something else there, but keeps the frame pointer.
  */
 static enum opd_runtime_how ask_bare(struct process *process, const struct opd_runtime_frame *frame)
 {

@@ -3,13 +3,13 @@
  * What the programs in the kernel that read runtimes (*.bpf.h) share with opd: their maps, and the
  * notes that they write before a sample (pipeline/drive/note_record.h).
  *
- *   map                 kind           key                        value
- *   interpreter_images      hash           struct opd_interpreter_file    struct opd_interpreter_image
- *   interpreter_processes   LRU hash       process                    struct opd_interpreter_process
- *   interpreter_control     array, mapped  0                          struct opd_interpreter_control
+ *   map                    kind           key                   value
+ *   interpreter_images     hash           opd_interpreter_file  opd_interpreter_image
+ *   interpreter_processes  LRU hash       process               opd_interpreter_process
+ *   interpreter_control    array, mapped  0                     opd_interpreter_control
  *
- * opd fills interpreter_images: which files have a runtime, and how it is read. The program finds the
- * processes that run one by itself.
+ * opd fills interpreter_images: which files have a runtime, and how it is read. The program finds
+ * the processes that run one by itself.
  */
 #ifndef OPD_INTERPRETERS_SHARED_H
 #define OPD_INTERPRETERS_SHARED_H
@@ -19,8 +19,8 @@
 #define OPD_INTERPRETER_IMAGES_MAX    256
 #define OPD_INTERPRETER_PROCESSES_MAX 4096
 #define OPD_INTERPRETER_FRAMES_MAX    250 /* of a stack */
-#define OPD_INTERPRETER_THREADS_MAX   256 /* that are looked at for one that is not found by its key */
-#define OPD_INTERPRETER_SEEN          4096 /* names that a CPU remembers to have written; a power of two */
+#define OPD_INTERPRETER_THREADS_MAX   256 /* looked at for one that its key does not find */
+#define OPD_INTERPRETER_SEEN          4096 /* names that a CPU knows to be written; a power of two */
 
 /* A file, as records of mappings name it. */
 struct opd_interpreter_file {
@@ -47,7 +47,7 @@ struct opd_python_layout {
 
 #define OPD_PYTHON_OWNER_NONE  0 /* each frame has a loop of its own */
 #define OPD_PYTHON_OWNER_ENTRY 1 /* a byte: not 0 where a loop begins */
-#define OPD_PYTHON_OWNER_SHIM  2 /* a byte: from 3 on it is no function, and a loop ends before it */
+#define OPD_PYTHON_OWNER_SHIM  2 /* a byte: from 3 on it is no function: a loop ends before it */
 
 /* Offsets in the structures of one version of Perl: perl.c says where they come from. */
 struct opd_perl_layout {
@@ -59,9 +59,11 @@ struct opd_perl_layout {
 	__u32 line, file; /* in a COP */
 	__u32 op_type; /* in an operation */
 	__u32 body, flags; /* in a value */
-	__u32 start, root, function_flags, name, stash, function_file; /* in the body of a function */
+	/* in the body of a function */
+	__u32 start, root, function_flags, name, stash, function_file;
 	__u32 glob_name, glob_stash; /* in the body of a glob */
-	__u32 stash_names; /* in the body of a stash: its name, or several, and how many, 28 bytes on */
+	/* in the body of a stash: its name, or several, and how many, 28 bytes on */
+	__u32 stash_names;
 	__u32 named_flag, next_state, require; /* a flag of functions, and types of operations */
 };
 
@@ -102,7 +104,7 @@ struct opd_interpreter_process {
 	struct opd_interpreter_file file;
 	__u64 address; /* of the runtime's data */
 	__u64 started_ns;
-	__u64 nr_execs; /* since then: a number has another program when one of the two has changed */
+	__u64 nr_execs; /* since then: with another of the two it is another program */
 };
 
 struct opd_interpreter_control {
@@ -127,7 +129,7 @@ struct opd_interpreter_frame {
 	__u32 check; /* the lowest bit: OPD_INTERPRETER_IS_ENTRY; the others are a fingerprint */
 };
 
-#define OPD_INTERPRETER_IS_ENTRY 1u /* it was called by native code: a loop of the interpreter ends here */
+#define OPD_INTERPRETER_IS_ENTRY 1u /* native code called it: a loop ends here */
 
 /* OPD_NOTE_FRAMES: the frames stand behind, the innermost one first. */
 struct opd_frames_note {

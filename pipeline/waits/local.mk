@@ -7,11 +7,12 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/waits/program.c pipeline/waits/program.h \
 	pipeline/waits/shared.h \
 	pipeline/waits/source.c pipeline/waits/source.h
-EXTRA_DIST += pipeline/waits/README.md pipeline/waits/program.bpf.c
+EXTRA_DIST += pipeline/waits/README.md pipeline/waits/kernel.bpf.h pipeline/waits/program.bpf.c
 if HAVE_BPF
 CLEANFILES += pipeline/waits/program.bpf.o pipeline/waits/program.bpf.inc
 # The include directories of this machine's C library: clang does not look there for BPF.
-pipeline/waits/program.bpf.o: $(srcdir)/pipeline/waits/program.bpf.c $(srcdir)/pipeline/waits/shared.h \
+pipeline/waits/program.bpf.o: $(srcdir)/pipeline/waits/program.bpf.c $(srcdir)/pipeline/waits/kernel.bpf.h \
+		$(srcdir)/pipeline/waits/shared.h \
 		$(srcdir)/pipeline/drive/note_record.h $(srcdir)/libop/stacks/runtimes.h $(srcdir)/pipeline/runtimes/shared.h \
 		$(wildcard $(srcdir)/pipeline/runtimes/*.bpf.h)
 	$(AM_V_GEN)$(MKDIR_P) pipeline/waits && $(CLANG) -O2 -g -Wall -Werror -target bpf -mcpu=v3 $(BPF_CPPFLAGS) \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What has most samples since the reading before: rows of the current session. Functions and images
- * come from the sample files, process names, cgroups, paths and waits from the stacks. A reading of
- * one of these sources has the rows of all views, so that a change of the view has its rows at once.
+ * come from the sample files, process names, cgroups, paths and waits from the stacks. A reading
+ * of one of these sources has the rows of all views, so that a change of the view has its rows at once.
  * One thread.
  */
 #ifndef TOP_READING_H
@@ -16,7 +16,7 @@
 	X(IMAGES, 'i', "image", "IMAGE")                                                                                           \
 	X(NAMES, 'n', "comm", "PROCESS NAME")                                                                                      \
 	X(CGROUPS, 'c', "cgroup", "CGROUP")                                                                                        \
-	X(PATHS, 'p', "path", "APPLICATION, FUNCTION > CALLED FUNCTION")                                                            \
+	X(PATHS, 'p', "path", "APPLICATION, FUNCTION > CALLED FUNCTION")                                                           \
 	X(WAITS, 'w', "wait", "FUNCTION THAT WAITED")
 
 enum top_view {
