@@ -501,7 +501,7 @@ static __always_inline void write_notes_of(void *context, struct task_struct *ta
 		return;
 	switch (image->runtime) {
 	case OP_RUNTIME_perl:
-		walk_perl(scratch, &image->perl, state);
+		walk_perl(scratch, &image->perl, state, task->pid == task->tgid);
 		break;
 	case OP_RUNTIME_php:
 		walk_php(scratch, &image->php, state, php_opline(task, state - image->address, image));

@@ -156,7 +156,8 @@ static long walk_perl_context(__u32 step, void *context)
 	return 0;
 }
 
-static __always_inline void walk_perl(struct interpreter_scratch *scratch, const struct opd_perl_layout *layout, __u64 interpreter)
+static __always_inline void walk_perl(struct interpreter_scratch *scratch, const struct opd_perl_layout *layout, __u64 interpreter,
+				      bool is_first_thread)
 {
 	struct perl_walk walk = { .scratch = scratch, .layout = layout, .end = OPD_READ_NONE };
 	__u64 script;
@@ -170,7 +171,8 @@ static __always_inline void walk_perl(struct interpreter_scratch *scratch, const
 		bpf_loop(PERL_STEPS, walk_perl_context, &walk, 0);
 	if (walk.end == OPD_READ_COMPLETE && walk.stack_info)
 		walk.end = OPD_READ_DEEP;
-	if (walk.end == OPD_READ_COMPLETE && read_number(interpreter + layout->phase) == PHASE_RUN) {
+	/* the others began in a sub */
+	if (walk.end == OPD_READ_COMPLETE && is_first_thread && read_number(interpreter + layout->phase) == PHASE_RUN) {
 		script = read_word(interpreter + layout->script);
 		if (!add_perl_file(&walk, script, script, PERL_MAIN | OPD_INTERPRETER_IS_ENTRY) && walk.end == OPD_READ_COMPLETE)
 			walk.end = OPD_READ_FAULT;

@@ -86,13 +86,13 @@ def path_of(functions, main, form):
     return None
 
 
-def lines_of(box, function):
+def lines_of(box, function, file):
     """{line: samples} of the innermost frames that are of the function."""
     lines = collections.Counter()
     text = box.good("python3", os.path.join(SOURCE, "tests", "format", "stacks.py"),
                     os.path.join(box.session, "samples", "current", "stacks"))
     for line in text.splitlines():
-        found = line.startswith("STACKS:") and re.search(r";%s\([^;]*\):(\d+)@" % re.escape(function), line)
+        found = line.startswith("STACKS:") and re.search(r";%s\([^;]*/%s:\d+\):(\d+)@" % (re.escape(function), file), line)
         if found:
             lines[int(found.group(1))] += int(line.rsplit(" ", 1)[1])
     return lines
@@ -128,7 +128,7 @@ def check(box, name):
         sigma = math.sqrt(share / 10 * (1 - share / 10) * inside)
         require(abs(total[path] - inside * share / 10) <= 3 * sigma,
                 "%s: %s has %d of %d samples, sigma %.1f" % (name, path, total[path], inside, sigma))
-    lines = lines_of(box, form % "burn")
+    lines = lines_of(box, form % "burn", file)
     inside = sum(count for line, count in lines.items() if WORK_LINES[0] <= line <= WORK_LINES[1])
     require(lines and inside >= NEEDED * sum(lines.values()), "%s: lines %s" % (name, lines))
     box.shutdown()
