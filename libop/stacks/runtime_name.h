@@ -5,9 +5,9 @@
  *
  *   RUNTIME 0x1f FILE 0x1f FUNCTION 0x1f LINE
  *
- * RUNTIME is one of the words of runtimes.h. FUNCTION has the class where the runtime has one. LINE,
- * in decimal, is where the function begins; 0: not known. FILE and FUNCTION may be empty. They come
- * from strangers: whoever shows them escapes them as all names are. Any thread.
+ * RUNTIME is one of the words of runtimes.h. FUNCTION has the class where the runtime has one.
+ * LINE, in decimal, is where the function begins; 0: not known. FILE and FUNCTION may be empty.
+ * They come from strangers: whoever shows them escapes them as all names are. Any thread.
  */
 #ifndef OP_STACKS_RUNTIME_NAME_H
 #define OP_STACKS_RUNTIME_NAME_H

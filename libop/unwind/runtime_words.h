@@ -5,8 +5,8 @@
  *
  * ADDRESS: where the symbol is, from the place on where position 0 of the file would be mapped with
  * the first segment of code. CONTENT: the number that the file has there, of at most 8 bytes.
- * SIZE: the bytes of the symbol. TLS: a variable of a thread, from the image's first one on; TLS_SLOT: the
- * address where the dynamic linker writes the number of the image, for that variable.
+ * SIZE: the bytes of the symbol. TLS: a variable of a thread, from the image's first one on;
+ * TLS_SLOT: the address where the dynamic linker writes the number of the image, for that variable.
  *
  * Numbers are in files: a new word comes at the end.
  */

@@ -20,7 +20,7 @@
 #define OPD_INTERPRETER_PROCESSES_MAX 4096
 #define OPD_INTERPRETER_FRAMES_MAX    250 /* of a stack */
 #define OPD_INTERPRETER_THREADS_MAX   256 /* looked at for one that its key does not find */
-#define OPD_INTERPRETER_SEEN          4096 /* names that a CPU knows to be written; a power of two */
+#define OPD_INTERPRETER_SEEN          4096 /* names that a CPU has written; a power of two */
 
 /* A file, as records of mappings name it. */
 struct opd_interpreter_file {

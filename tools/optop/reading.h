@@ -2,8 +2,8 @@
 /*
  * What has most samples since the reading before: rows of the current session. Functions and images
  * come from the sample files, process names, cgroups, paths and waits from the stacks. A reading
- * of one of these sources has the rows of all views, so that a change of the view has its rows at once.
- * One thread.
+ * of one of these sources has the rows of all views, so that a change of the view has its rows at
+ * once. One thread.
  */
 #ifndef TOP_READING_H
 #define TOP_READING_H
