@@ -225,7 +225,7 @@ class First(unittest.TestCase):
         """Samples in memory without a file are followed once by what they are and what helps, as the images of the
         application say.
         """
-        for app, images, wanted in (("/opt/shop", "/usr/lib/jvm/libjvm.so", "Java code without names: .*perfmap"),
+        for app, images, wanted in (("/opt/shop", "/usr/lib/jvm/libjvm.so", "Java code .*: opreport -l --runtime .*perfmap"),
                                     ("/usr/bin/java", "", "Java code without names: .*PreserveFramePointer"),
                                     ("/usr/bin/node", "", "JavaScript code without names: .*--perf-basic-prof"),
                                     ("/srv/api", "/usr/share/dotnet/libcoreclr.so", ".NET code .*PerfMapEnabled=1"),
@@ -245,9 +245,9 @@ class First(unittest.TestCase):
         self.assertEqual(self.notes(), [[], []])
 
     def test_loops_of_interpreters(self):
-        for name, function, wanted in (("python3.11", "_PyEval_EvalFrameDefault", "Python: .*from Python 3.12 on"),
-                                       ("python3.12", "_PyEval_EvalFrameDefault", "Python: python3 -X perf names"),
-                                       ("perl", "Perl_runops_standard", "Perl: opd has the functions of the interpreter")):
+        for name, function, wanted in (("python3.11", "_PyEval_EvalFrameDefault", "Python: .*opreport -l --runtime"),
+                                       ("python3.12", "_PyEval_EvalFrameDefault", "Python: this report has"),
+                                       ("perl", "Perl_runops_standard", "Perl: this report has the functions of the interpreter")):
             shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
             image = os.path.join(self.images, "run", name)
             os.makedirs(os.path.dirname(image), exist_ok=True)

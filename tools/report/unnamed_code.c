@@ -14,7 +14,6 @@
 #define OBJECT      ".jo" /* JIT code with names: TGID.jo */
 #define NO_PROCESS  "/no-process" /* opd had no answer about the process */
 #define UNSEEN_MIN_PERCENT 5.0
-#define PYTHON_PERF 12    /* python3.12 has -X perf */
 
 /* Images are known by the begin of their base name, and functions by the begin of their name. */
 static const struct runtime {
@@ -24,16 +23,17 @@ static const struct runtime {
 	const char *advice; /* for code that was made at run time; NULL: none */
 } runtimes[] = {
 	{ "Java", { "libjvm.so", "java" }, { NULL },
-	  "start it with -XX:+PreserveFramePointer, and run jcmd PID Compiler.perfmap while opd runs" },
-	{ "JavaScript", { "libnode.so", "node" }, { NULL }, "start node with --perf-basic-prof" },
+	  "opreport -l --runtime has the functions of OpenJDK 17, by stacks; for this report start it with "
+	  "-XX:+PreserveFramePointer, and run jcmd PID Compiler.perfmap while opd runs" },
+	{ "JavaScript", { "libnode.so", "node" }, { NULL },
+	  "opreport -l --runtime has the functions of Node 18 and 20, by stacks; for this report start node with "
+	  "--perf-basic-prof" },
 	{ ".NET", { "libcoreclr.so", "dotnet" }, { NULL }, "start it with DOTNET_PerfMapEnabled=1 in its environment" },
 	{ "Python", { "libpython", "python" }, { "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx", "_PyEval_EvalFrame" }, NULL },
 	{ "Perl", { "libperl.so", "perl" }, { "Perl_runops", "Perl_pp_" }, NULL },
 	{ "Ruby", { "libruby", "ruby" }, { "vm_exec_core", "rb_vm_exec" }, NULL },
 	{ "PHP", { "libphp", "php" }, { "execute_ex", "ZEND_" }, NULL },
 };
-
-#define PYTHON 3
 
 static_assert(op_array_size(runtimes) <= op_array_size(((struct opr_unnamed_code *)0)->loops), "a sum for each runtime");
 
@@ -77,18 +77,12 @@ static void note_app(struct opr_unnamed_code *code, const char *app, const struc
 		code->apps[code->nr_apps++] = (struct opr_unnamed_app){ app, runtime, has_names };
 }
 
-static void note_loop(struct opr_unnamed_code *code, const struct runtime *runtime, const char *image, const char *function,
-		      uint64_t count)
+static void note_loop(struct opr_unnamed_code *code, const struct runtime *runtime, const char *function, uint64_t count)
 {
-	size_t index = (size_t)(runtime - runtimes);
-	const char *version = strstr(opr_base_name(image), "python3.");
-
 	for (size_t i = 0; i < op_array_size(runtime->loops); i++) {
 		if (!begins(function, runtime->loops[i]))
 			continue;
-		code->loops[index] += count;
-		if (version)
-			code->minors[index] = (unsigned int)strtoul(version + strlen("python3."), NULL, 10);
+		code->loops[runtime - runtimes] += count;
 		return;
 	}
 }
@@ -115,7 +109,7 @@ void opr_unnamed_add(struct opr_unnamed_code *code, const char *app, const char 
 	if (runtime)
 		note_app(code, app, runtime, false);
 	if (runtime && function)
-		note_loop(code, runtime, image, function, count);
+		note_loop(code, runtime, function, count);
 	if (is_object(image))
 		note_app(code, app, NULL, true);
 	if (function || !is_region(image))
@@ -227,17 +221,11 @@ static bool runs_named_code(const struct opr_unnamed_code *code, const struct ru
 static void tell_loops(const struct opr_unnamed_code *code)
 {
 	for (size_t i = 0; i < op_array_size(runtimes); i++) {
-		const char *advice = "opd has the functions of the interpreter, not those of the script";
-
 		if (percent_of(code, code->loops[i]) < MIN_PERCENT || runs_named_code(code, &runtimes[i]))
 			continue;
-		if (i == PYTHON && code->minors[i] >= PYTHON_PERF)
-			advice = "python3 -X perf names the functions of the script";
-		else if (i == PYTHON)
-			advice = "opd has the functions of the interpreter, not those of the script; from Python 3.12 on, "
-				 "python3 -X perf names these";
-		opr_note("%.0f %% of the samples are in the loop of the interpreter of %s: %s.", percent_of(code, code->loops[i]),
-			 runtimes[i].language, advice);
+		opr_note("%.0f %% of the samples are in the loop of the interpreter of %s: this report has the functions of the "
+			 "interpreter; opreport -l --runtime has those of the program, by stacks.",
+			 percent_of(code, code->loops[i]), runtimes[i].language);
 	}
 }
 

@@ -20,7 +20,6 @@ struct opr_unnamed_code {
 	size_t nr_sums, sums_capacity;
 	uint64_t total, loops[8]; /* all samples; those in loops, by runtime */
 	uint64_t unseen;          /* of processes that opd knows nothing of */
-	unsigned int minors[8];   /* of the version of an interpreter, 3.MINOR; 0: not known */
 	bool failed;
 };
 
