@@ -50,7 +50,10 @@ repeat() {
 
 squeeze() { xz -3 -c "$1/numbers" >"$1/numbers.xz"; }
 order() { sort -R --random-source="$1/numbers" "$1/some" | sort -n >"$1/sorted"; }
-digest() { sha256sum "$1/numbers" >"$1/digest"; }
+serve() {
+	command -v python3 >/dev/null || { say "  python3 is not installed"; return; }
+	python3 "$top/scripts/demo-service.py" "$2" >"$1/service"
+}
 translate() { gcc -O2 -c "$1/mix.c" -o "$1/mix.o"; }
 own_program() {
 	gcc -O2 -g "$top/scripts/demo-program.c" -o "$1/demo-program" &&
@@ -75,7 +78,7 @@ mixed_work() {
 	repeat $((start + LANE_SECONDS / 3)) squeeze "$dir"
 	say "  sorting"
 	repeat $((start + 2 * LANE_SECONDS / 3)) order "$dir"
-	say "  checksums"
-	repeat $((start + LANE_SECONDS)) digest "$dir"
+	say "  a service in Python"
+	serve "$dir" $((LANE_SECONDS / 3)) || die "the service failed"
 	wait "$lane" || die "compiling failed"
 }

@@ -13,7 +13,7 @@ TEST_PACKAGES="ccache g++ libbpf-dev libcmocka-dev libxml2-utils less clang libc
 	coreutils util-linux binutils mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh debuginfod nodejs
 	protobuf-compiler golang-go rustc llvm dwz valgrind bolt-19 mold tmux chromium openjdk-17-jdk-headless
 	perl libperl-dev php-cli php-dev ruby"
-DEMO_PACKAGES="xz-utils gzip coreutils"
+DEMO_PACKAGES="xz-utils gzip coreutils python3 clang libbpf-dev"
 BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev
 	liblttng-ust-dev liblttng-ctl-dev lttng-tools"
 
@@ -39,7 +39,7 @@ need_root() {
 
 # What of the environment could steer opd, the tools or the build somewhere else.
 clean_environment() {
-	unset OPD_CONFIG OPD_DAEMON OPD_TABLES OPD_BUILD OPD_SOURCE OPD_BINDIR OPD_SBINDIR OPD_QUICK
+	unset OPD_CONFIG OPD_DAEMON OPD_TABLES OPD_WAITS OPD_BUILD OPD_SOURCE OPD_BINDIR OPD_SBINDIR OPD_QUICK
 	unset NOTIFY_SOCKET WATCHDOG_USEC LISTEN_FDS
 	unset CC CFLAGS CPPFLAGS LDFLAGS LIBS MAKEFLAGS MFLAGS DESTDIR CONFIG_SITE ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 	unset CMOCKA_TEST_ABORT CMOCKA_MESSAGE_OUTPUT CMOCKA_XML_FILE LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH
