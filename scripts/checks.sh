@@ -328,7 +328,7 @@ headers_alone() {
 		echo "#include \"${header#"$top/"}\"" | "$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -include config.h \
 			-include "$top/libop/base/banned.h" -I"$(dir_of gcc)" -I"$top" "${DIRECTORIES[@]}" \
 			-x c - || bad=1
-	done < <(sources -name '*.h' -not -name config.h -not -name "$without")
+	done < <(sources -name '*.h' -not -name config.h -not -name '*.bpf.h' -not -name "$without")
 	return $bad
 }
 

@@ -57,6 +57,28 @@ static void spread(struct opd_stack *stack, const struct opd_interpreter_stack *
 	}
 }
 
+/*
+ * No frame is in the loop: an interpreter of tail calls (Python 3.14) has none. All functions lie
+ * below its innermost frame then. Reports fold its own frames, so it matters little which it is.
+ * False: no frame is of the interpreter.
+ */
+static bool put_below_innermost(struct opd_stack *stack, const struct opd_interpreter_stack *runtime)
+{
+	size_t nr = runtime->nr_frames, at = 0;
+
+	while (at < stack->nr_frames && (stack->frames[at].location.cookie != runtime->cookie || stack->frames[at].is_kernel))
+		at++;
+	if (at == stack->nr_frames)
+		return false;
+	memmove(&stack->frames[at + nr], &stack->frames[at], (stack->nr_frames - at) * sizeof(*stack->frames));
+	if (!at) /* the sample was there, and is a caller now */
+		stack->frames[nr].location.offset++;
+	for (size_t i = 0; i < nr; i++)
+		stack->frames[at + i] = frame_of(stack, runtime, i);
+	stack->nr_frames += nr;
+	return true;
+}
+
 void opd_stack_merge(struct opd_stack *stack, const struct opd_interpreter_stack *runtime)
 {
 	uint16_t firsts[OPD_STACK_FRAMES_MAX + 1];
@@ -71,6 +93,8 @@ void opd_stack_merge(struct opd_stack *stack, const struct opd_interpreter_stack
 		nr_named += nr_of_loop(runtime, nr_named);
 		firsts[++nr_loops] = (uint16_t)nr_named;
 	}
+	if (!nr_loops && put_below_innermost(stack, runtime))
+		return;
 	spread(stack, runtime, runtime->nr_frames - nr_named, nr_named, nr_loops, firsts);
 	stack->nr_frames += runtime->nr_frames;
 }

@@ -162,6 +162,8 @@ static void test_merge(void **state OP_UNUSED)
 	expect_merged("x", "12|3|", "x123");              /* there is no loop in it */
 	expect_merged("xLpLp", "1|", "x1LpLp");           /* a loop whose function is not known */
 	expect_merged("xLp", "", "xLp");
+	expect_merged("pp", "12|", "12pp"); /* an interpreter of tail calls has no loop */
+	expect_merged("xpp", "1|2|", "x12pp");
 }
 
 int main(void)
