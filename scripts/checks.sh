@@ -336,7 +336,7 @@ static_analysis() {
 	need_build gcc || return 1
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$jobs" \
 		--suppressions-list="$top/tests/cppcheck.txt" --include="$(dir_of gcc)/config.h" -I"$top" -I"$(dir_of gcc)" \
-		-i "$top/pipeline/waits/program.bpf.c" \
+		-i "$top/pipeline/waits/program.bpf.c" -i "$top/tools/opd-waits/object.c" \
 		"${DIRECTORIES[@]}" \
 		"$top/libop" "$top/pipeline" "$top/daemon" "$top/tools"
 }

@@ -45,7 +45,8 @@ def expected(i):
             steps.append("%d+0x%x%s" % (7 + frame % 3, 0x1000 + salt * frame % 37 * 64, "~k" if frame > 7 else ""))
         add(steps, 1)
     for state in (1, 2, 3) if i % 2 else ():
-        add(["stacks WAIT:1:0x0", "app 2", "[1]", "[state %d]" % state, "8+0x400", "9+0x1000~k"], 1000 * state)
+        add(["stacks WAIT:1:0x0", "app 2", "[1]", "[state %d]" % state, "8+0x400", "python:/a.py:main:1", "python:/a.py:work:9",
+             "9+0x1000~k"], 1000 * state)
     return found
 
 

@@ -3,11 +3,8 @@
 EXTRA_DIST += tools/opd-waits/README.md
 if HAVE_BPF
 pkglibexec_PROGRAMS += tools/opd-waits/opd-waits
-tools_opd_waits_opd_waits_SOURCES = tools/opd-waits/main.c
+tools_opd_waits_opd_waits_SOURCES = tools/opd-waits/main.c tools/opd-waits/object.c tools/opd-waits/object.h
 tools_opd_waits_opd_waits_CPPFLAGS = $(AM_CPPFLAGS) $(BPF_CFLAGS)
 tools_opd_waits_opd_waits_LDADD = libop/libop.a $(BPF_LIBS)
 $(tools_opd_waits_opd_waits_OBJECTS): pipeline/waits/program.bpf.inc
-$(tools_opd_waits_opd_waits_OBJECTS): pipeline/waits/program.bpf.o
-# ccache does not see what .incbin includes.
-$(tools_opd_waits_opd_waits_OBJECTS): export CCACHE_DISABLE = 1
 endif

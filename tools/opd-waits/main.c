@@ -17,14 +17,7 @@
 #include "libop/process/pass.h"
 #include "pipeline/waits/loading.h"
 #include "pipeline/waits/shared.h"
-
-/*
- * The object file that clang made, as numbers: what an assembler includes by itself is not seen by
- * caches of compilers, which then return old objects.
- */
-static const uint8_t object_file[] __attribute__((aligned(8))) = {
-#include "pipeline/waits/program.bpf.inc"
-};
+#include "tools/opd-waits/object.h"
 
 static const char usage[] =
 	"usage: opd-waits [--no-waits], with a socket as descriptor 3\n"
@@ -202,7 +195,7 @@ static int load(bool with_waits)
 
 	if (nr_cpus < 0)
 		return nr_cpus;
-	object = bpf_object__open_mem(object_file, sizeof(object_file), NULL);
+	object = bpf_object__open_mem(opw_object, opw_object_bytes, NULL);
 	if (!object)
 		return -errno;
 	err = load_into(object, (uint32_t)nr_cpus, with_waits);
