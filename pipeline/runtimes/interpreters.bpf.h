@@ -68,6 +68,7 @@ struct interpreter_scratch {
 	} name;
 	__u64 objects[FRAMES_ROOM]; /* of each frame of the stack: the object that has its name */
 	__u8 frame[FRAME_BYTES + sizeof(__u64)];
+	__u64 words[16]; /* the begin of a text */
 	__u32 is_busy; /* an interrupt came while the notes are made */
 };
 
@@ -139,6 +140,16 @@ static __always_inline bool is_runtime_at(struct task_struct *task, __u64 addres
 }
 
 /* ---- memory ---- */
+
+/*
+ * A number below a power of two. The compiler knows bounds that the verifier of 6.1 loses, and
+ * would leave the mask out.
+ */
+static __always_inline __u32 bounded(__u32 number, __u32 limit)
+{
+	asm volatile("" : "+r"(number));
+	return number & (limit - 1);
+}
 
 static __always_inline __u64 read_word(__u64 address)
 {
@@ -287,7 +298,7 @@ static long walk_python_frame(__u32 index, void *context)
 	if (!walk->frame)
 		return 1;
 	walk->end = OPD_READ_FAULT;
-	if (bpf_probe_read_user(scratch->frame, layout->frame_bytes & (FRAME_BYTES - 1), (void *)walk->frame))
+	if (bpf_probe_read_user(scratch->frame, bounded(layout->frame_bytes, FRAME_BYTES), (void *)walk->frame))
 		return 1;
 	owner = (__u8)field_of(scratch, layout->owner);
 	next = field_of(scratch, layout->previous);
@@ -341,7 +352,7 @@ static __always_inline __u32 read_string(const struct opd_python_layout *layout,
 	nr = (__u32)string.length * width;
 	if (nr > most - 4)
 		nr = most - 4;
-	nr &= most - 1;
+	nr = bounded(nr, most);
 	if (!(string.state >> ASCII_BIT & 1))
 		*ret_width = (__u8)width;
 	if (bpf_probe_read_user(to, nr, (void *)(address + (*ret_width ? layout->compact : layout->ascii))))
@@ -355,7 +366,8 @@ static __always_inline __u32 read_bytes(__u64 address, __u8 *to)
 	__u32 nr = OPD_INTERPRETER_TABLE_BYTES - 1;
 
 	if (size < nr)
-		nr = (__u32)size & (OPD_INTERPRETER_TABLE_BYTES - 1);
+		nr = (__u32)size;
+	nr = bounded(nr, OPD_INTERPRETER_TABLE_BYTES);
 
 	return bpf_probe_read_user(to, nr, (void *)(address + 32)) ? 0 : nr;
 }
@@ -369,17 +381,19 @@ static __always_inline bool make_python_name(const struct opd_python_layout *lay
 
 	if (bpf_probe_read_user(&head->first_line, sizeof(head->first_line), (void *)(code + layout->first_line)))
 		return false;
-	name_bytes = read_string(layout, read_word(code + layout->name), to, OPD_INTERPRETER_NAME_BYTES, &head->name_width) &
-		     (OPD_INTERPRETER_NAME_BYTES - 1);
+	name_bytes = bounded(read_string(layout, read_word(code + layout->name), to, OPD_INTERPRETER_NAME_BYTES,
+					 &head->name_width),
+			     OPD_INTERPRETER_NAME_BYTES);
 	to += name_bytes;
-	file_bytes = read_string(layout, read_word(code + layout->file), to, OPD_INTERPRETER_FILE_BYTES, &head->file_width) &
-		     (OPD_INTERPRETER_FILE_BYTES - 1);
+	file_bytes = bounded(read_string(layout, read_word(code + layout->file), to, OPD_INTERPRETER_FILE_BYTES,
+					 &head->file_width),
+			     OPD_INTERPRETER_FILE_BYTES);
 	to += file_bytes;
 	if (!name_bytes)
 		return false;
 	head->name_bytes = name_bytes;
 	head->file_bytes = file_bytes;
-	head->table_bytes = read_bytes(read_word(code + layout->table), to) & (OPD_INTERPRETER_TABLE_BYTES - 1);
+	head->table_bytes = bounded(read_bytes(read_word(code + layout->table), to), OPD_INTERPRETER_TABLE_BYTES);
 	return true;
 }
 
@@ -388,7 +402,7 @@ static __always_inline __u32 read_text(__u64 address, __u8 *to, __u32 most)
 {
 	long nr = bpf_probe_read_user_str(to, most, (void *)address);
 
-	return nr > 0 ? (__u32)(nr - 1) & (OPD_INTERPRETER_FILE_BYTES - 1) : 0;
+	return nr > 0 ? bounded((__u32)(nr - 1), OPD_INTERPRETER_FILE_BYTES) : 0;
 }
 
 static __always_inline __u32 read_number(__u64 address)
@@ -445,8 +459,8 @@ static long name_frame(__u32 index, void *context)
 	head->image = naming->image->number;
 	head->code = frame->code;
 	head->check = frame->check & ~OPD_INTERPRETER_IS_ENTRY;
-	nr_bytes = (head->name_bytes & (OPD_INTERPRETER_NAME_BYTES - 1)) + (head->file_bytes & (OPD_INTERPRETER_FILE_BYTES - 1)) +
-		   (head->table_bytes & (OPD_INTERPRETER_TABLE_BYTES - 1));
+	nr_bytes = bounded(head->name_bytes, OPD_INTERPRETER_NAME_BYTES) + bounded(head->file_bytes, OPD_INTERPRETER_FILE_BYTES) +
+		   bounded(head->table_bytes, OPD_INTERPRETER_TABLE_BYTES);
 	/* it is written again with the next sample when there was no room */
 	if (!bpf_perf_event_output(naming->context, &notes, BPF_F_CURRENT_CPU, &scratch->name, sizeof(*head) + nr_bytes))
 		*seen = short_hash;
@@ -456,7 +470,7 @@ static long name_frame(__u32 index, void *context)
 /* ---- notes ---- */
 
 /* Fills the frames of a thread whose state is here. */
-static __always_inline void walk_python(struct interpreter_scratch *scratch, const struct opd_interpreter_image *image, __u64 state)
+static __noinline void walk_python(struct interpreter_scratch *scratch, const struct opd_interpreter_image *image, __u64 state)
 {
 	struct python_walk walk = { .scratch = scratch, .layout = &image->python, .end = OPD_READ_NONE };
 
@@ -514,7 +528,7 @@ static __always_inline void write_notes_of(void *context, struct task_struct *ta
 		break;
 	}
 	naming.salt = (__u32)task->tgid * 0x9e3779b1u ^ wanted->generation * 0x85ebca6bu;
-	nr = head->nr_frames & (FRAMES_ROOM - 1);
+	nr = bounded(head->nr_frames, FRAMES_ROOM);
 	bpf_loop(nr, name_frame, &naming, 0);
 	head->kind = OPD_NOTE_FRAMES;
 	head->image = image->number;
@@ -543,7 +557,7 @@ static __always_inline __u64 find_state(struct task_struct *task, const struct o
 }
 
 /* The runtime of a process. *ret_state: of find_state. */
-static __always_inline struct opd_interpreter_image *find_runtime(struct task_struct *task, __u64 *ret_state)
+static __noinline struct opd_interpreter_image *find_runtime(struct task_struct *task, __u64 *ret_state)
 {
 	struct task_struct___program *program = (void *)task;
 	__u64 started_ns = BPF_CORE_READ(program, group_leader, start_time), nr_execs = BPF_CORE_READ(program, self_exec_id);

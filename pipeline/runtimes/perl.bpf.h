@@ -95,9 +95,10 @@ static __always_inline bool add_perl_function(struct perl_walk *walk, __u64 func
 /* Code of a file, which has the name of the file. */
 static __always_inline bool add_perl_file(struct perl_walk *walk, __u64 code, __u64 file, __u32 kind)
 {
-	__u64 words[16] = {};
+	__u64 *words = walk->scratch->words;
 
-	if (bpf_probe_read_user_str(words, sizeof(words), (void *)file) < 0)
+	__builtin_memset(words, 0, sizeof(walk->scratch->words));
+	if (bpf_probe_read_user_str(words, sizeof(walk->scratch->words), (void *)file) < 0)
 		return false;
 	return add_perl_frame(walk, code, file, (hash_words(words, 16) & ~(PERL_KINDS | OPD_INTERPRETER_IS_ENTRY)) | kind);
 }
@@ -134,7 +135,7 @@ static long walk_perl_context(__u32 step, void *context)
 		return 0;
 	}
 	walk->end = OPD_READ_FAULT;
-	if (bpf_probe_read_user(scratch->frame, layout->context_bytes & (FRAME_BYTES - 1),
+	if (bpf_probe_read_user(scratch->frame, bounded(layout->context_bytes, FRAME_BYTES),
 				(void *)(walk->contexts + (__u64)walk->index * layout->context_bytes)))
 		return 1;
 	head = field_of(scratch, 0);
@@ -156,7 +157,7 @@ static long walk_perl_context(__u32 step, void *context)
 	return 0;
 }
 
-static __always_inline void walk_perl(struct interpreter_scratch *scratch, const struct opd_perl_layout *layout, __u64 interpreter,
+static __noinline void walk_perl(struct interpreter_scratch *scratch, const struct opd_perl_layout *layout, __u64 interpreter,
 				      bool is_first_thread)
 {
 	struct perl_walk walk = { .scratch = scratch, .layout = layout, .end = OPD_READ_NONE };

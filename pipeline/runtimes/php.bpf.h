@@ -52,7 +52,7 @@ static long walk_php_call(__u32 step, void *context)
 	if (!walk->call)
 		return 1;
 	walk->end = OPD_READ_FAULT;
-	if (bpf_probe_read_user(scratch->frame, layout->call_bytes & (FRAME_BYTES - 1), (void *)walk->call))
+	if (bpf_probe_read_user(scratch->frame, bounded(layout->call_bytes, FRAME_BYTES), (void *)walk->call))
 		return 1;
 	walk->call = field_of(scratch, layout->previous);
 	function = field_of(scratch, layout->function);
@@ -89,7 +89,7 @@ static long walk_php_call(__u32 step, void *context)
 }
 
 /* globals: executor_globals. */
-static __always_inline void walk_php(struct interpreter_scratch *scratch, const struct opd_php_layout *layout, __u64 globals,
+static __noinline void walk_php(struct interpreter_scratch *scratch, const struct opd_php_layout *layout, __u64 globals,
 				     __u64 opline)
 {
 	struct php_walk walk = { .scratch = scratch, .layout = layout, .opline = opline, .end = OPD_READ_NONE };

@@ -99,7 +99,7 @@ static long walk_ruby_frame(__u32 step, void *context)
 	if (walk->frame >= walk->end_frame)
 		return 1;
 	walk->end = OPD_READ_FAULT;
-	if (bpf_probe_read_user(scratch->frame, layout->frame_bytes & (FRAME_BYTES - 1), (void *)walk->frame) ||
+	if (bpf_probe_read_user(scratch->frame, bounded(layout->frame_bytes, FRAME_BYTES), (void *)walk->frame) ||
 	    bpf_probe_read_user(&flags, sizeof(flags), (void *)field_of(scratch, layout->flags)))
 		return 1;
 	code = field_of(scratch, layout->code);
@@ -125,7 +125,7 @@ static long walk_ruby_frame(__u32 step, void *context)
 	return 0;
 }
 
-static __always_inline void walk_ruby(struct interpreter_scratch *scratch, const struct opd_ruby_layout *layout, __u64 context)
+static __noinline void walk_ruby(struct interpreter_scratch *scratch, const struct opd_ruby_layout *layout, __u64 context)
 {
 	struct ruby_walk walk = { .scratch = scratch, .layout = layout, .end = OPD_READ_NONE };
 	__u64 stack = context ? read_word(context + layout->stack) : 0;

@@ -291,7 +291,7 @@ static __always_inline void write_notes(void *context, struct opd_deep_cpu *cpu,
 }
 
 /* The rest of a stack that is larger than what the kernel copies. */
-static __always_inline void deep_copy(void *context)
+static __noinline void deep_copy(void *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct opd_wait_control *wanted = get_control();
