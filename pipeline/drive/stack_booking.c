@@ -142,13 +142,21 @@ void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample
 	account->unattributed += of->unattributed ? amount : 0;
 }
 
-/* The calls of the last stack. */
+/* Its native code stands beside it, as a frame of its own. */
+static bool is_interpreted(const struct opd_resolved *frame)
+{
+	return frame->runtime_name && !frame->native_offset;
+}
+
+/* The calls of the last stack: those of native code. */
 static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
 {
 	const struct opd_stack *stack = &pipeline->stacks->walk.stack;
-	size_t nr_callers = op_min_u64(stack->nr_frames - 1, pipeline->capture.callgraph);
 	const struct opd_resolved *callee = of;
 	struct opd_resolved frames[2]; /* a caller and its callee, where their native code is */
+	/* then the sample itself is the first native frame, and calls nobody */
+	bool is_sample = is_interpreted(&stack->frames[0]);
+	uint32_t nr_left = pipeline->capture.callgraph;
 	struct opd_counted caller = {
 		.account = taken->calls_account,
 		.event = taken->calls_event,
@@ -161,14 +169,16 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 
 	if (pipeline->capture.with_cgroup && opd_cgroup_of(pipeline, taken->header, &taken->sample, &caller.cgroup_id) < 0)
 		return;
-	for (size_t i = 1; i <= nr_callers; i++) {
+	for (size_t i = 1; i < stack->nr_frames && nr_left; i++) {
 		struct opd_resolved *frame = callee == &frames[0] ? &frames[1] : &frames[0];
 
-		if (stack->frames[i - 1].is_inlined)
+		if (stack->frames[i - 1].is_inlined || is_interpreted(&stack->frames[i]))
 			continue;
-		/* of an interpreter */
-		if (stack->frames[i].runtime_name && !stack->frames[i].native_offset)
+		if (is_sample) {
+			is_sample = false;
 			continue;
+		}
+		nr_left--;
 		*frame = stack->frames[i];
 		if (frame->runtime_name)
 			frame->location.offset = frame->native_offset + 1;

@@ -165,36 +165,67 @@ def know(box, python):
     box.opcontrol("--reset")
 
 
+def own_stacks(box, name):
+    """{stack: samples} of STACKS, of the processes of this name."""
+    return {line: count for line, count in read(box) if line.startswith("STACKS") and ";%s;" % name[:15] in line}
+
+
 def check_short(box, python):
     """Processes of half a second that come one after the other, once one of them was seen. What C code
-    does before Python runs, about a tenth of the time, has no function of Python.
+    does before Python runs has no function of Python: -I and -S make it short.
     """
     script = os.path.join(box.dir, "short.py")
     with open(script, "w", encoding="ascii") as stream:
-        stream.write("import time\ndef short():\n    while time.process_time() < 0.5: pass\nshort()\n")
+        stream.write("import ctypes, time\nctypes.CDLL(None).prctl(15, b'shortlived')\n"
+                     "def short():\n    while time.process_time() < 0.5: pass\nshort()\n")
     box.start_daemon("--event=default", "--stacks=%d" % RATE)
     for _ in range(2):
-        box.good(python, script)
+        box.good(python, "-I", "-S", script)
         box.opcontrol("--dump")
         opdtest.wait_until(lambda: not box.status()["stacks_waiting"], opdtest.HANG_SECONDS, "stacks wait for tables")
     box.opcontrol("--stop")
     box.opcontrol("--reset")
     box.opcontrol("--start")
-    before = box.status()
     for _ in range(6):
-        box.good(python, script)
+        box.good(python, "-I", "-S", script)
     box.opcontrol("--stop")
-    after = box.status()
-    running, complete, none = (after["python_" + key] - before["python_" + key] for key in ("samples", "complete", "none"))
-    named = total = 0
-    for line, count in read(box):
-        if line.startswith("STACKS") and re.search(r";%s;" % os.path.basename(os.path.realpath(python))[:15], line):
-            total += count
-            named += count if "(python:" in line else 0
-    print("short processes: %d of %d samples have names, %d come before Python runs" % (named, total, none))
-    require(total >= LEAST and named >= 0.8 * total, "%d of %d samples of short processes have names" % (named, total))
-    require(complete >= NEEDED * (running - none), "%d of %d - %d samples" % (complete, running, none))
-    require(running >= 0.9 * total, "%d of %d samples are of a process that is known" % (running, total))
+    found = own_stacks(box, os.path.basename(os.path.realpath(python)))
+    found.update(own_stacks(box, "shortlived"))
+    named, total = sum(count for line, count in found.items() if "(python:" in line), sum(found.values())
+    print("short processes: %d of %d samples have names" % (named, total))
+    require(total >= LEAST and named >= 0.9 * total, "%d of %d samples of short processes have names" % (named, total))
+    box.shutdown()
+    box.opcontrol("--reset")
+
+
+def check_calls(box, python, script):
+    """The loop of the interpreter, which runs all functions of this program, does not call itself."""
+    loop = "_PyEval_EvalFrameDefault"
+    box.start_daemon("--event=default", "--stacks=%d" % RATE, "--callgraph=16")
+    for _ in range(2):  # the first one makes opd know the file
+        box.good(python, script, "plain", 1)
+        box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    require(sum(count for line, count in read(box) if "alpha(python:" in line) >= 100, "too few stacks have functions")
+    blocks = [block.splitlines() for block in re.split(r"^-+$", box.opreport("-c"), flags=re.M)]
+    of_loop = [block for block in blocks if any(not line.startswith(" ") and line.endswith(" " + loop) for line in block)]
+    require(of_loop, "%s is in no call" % loop)
+    for line in (line for block in of_loop for line in block):
+        require(not line.startswith(" ") or not line.endswith(" " + loop), "the loop calls itself: %s" % line)
+    box.shutdown()
+    box.opcontrol("--reset")
+
+
+def check_alone(box, python, script, **keys):
+    """Names need neither waits nor deep stacks."""
+    box.configure(**keys)
+    box.start_daemon("--event=default", "--stacks=199")
+    for _ in range(2):  # the first one makes opd know the file
+        box.good(python, script, "plain", 1)
+        box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    require(any("alpha(python:" in line for line, _ in read(box)), "no names with %s" % keys)
+    require(box.status()["no_deep"] == "DeepStackBudget=0" and not box.status()["deep_samples"], "deep stacks")
     box.shutdown()
     box.opcontrol("--reset")
 
@@ -210,25 +241,32 @@ def check_off(box, python, script, **keys):
     box.opcontrol("--reset")
 
 
+# How a forged Python lies, what most of its stacks have then, and what counts them.
+LIES = (("loop", "[too deep]", "python_deep"), ("lengths", "[not readable]", "python_unnamed"),
+        ("wild", "[not readable]", "python_fault"), ("state", "", "python_none"),
+        ("bits", "[not readable]", "python_unnamed"), ("good", "forged(python:/a/forged.py:7)", "python_complete"))
+
+
 def check_forged(box):
     """opd lives, and its rings do not fill; each way to lie is a counter or a name that is no name."""
-    path = box.copy_work("forged_python", "forged_python")
     box.start_daemon("--event=default", "--stacks=%d" % RATE)
-    for way in ("loop", "lengths", "wild", "state", "bits", "good"):
+    for way, wanted, counter in LIES:
+        name = "forged_" + way
+        path = box.copy_work(name, "forged_python")
         before = box.status()
         for _ in range(2):  # the first one makes opd know the file
             box.good(path, way, "600", timeout=opdtest.HANG_SECONDS)
             box.opcontrol("--dump")
             opdtest.wait_until(lambda: not box.status()["stacks_waiting"], opdtest.HANG_SECONDS, "stacks wait for tables")
-        after = box.status()
-        more = {key: after[key] - before[key] for key in after if key.startswith("python_")}
-        print(way, {key: value for key, value in more.items() if value})
-        require(more["python_samples"], "%s has no samples" % way)
-        kind = {"loop": "python_deep", "wild": "python_fault", "lengths": "python_samples", "state": "python_none",
-                "bits": "python_samples", "good": "python_complete"}[way]
-        require(more[kind] > 0.5 * more["python_samples"], "%s: %s" % (way, more))
+        found = own_stacks(box, name)
+        as_wanted = sum(count for line, count in found.items()
+                        if (";" + wanted in line if wanted else "(python:" not in line))
+        total = sum(found.values())
+        more = box.status()[counter] - before[counter]
+        print("%s: %d of %d stacks with %r, %s %d" % (way, as_wanted, total, wanted, counter, more))
+        require(total >= LEAST and as_wanted > 0.4 * total, "%s: %d of %d" % (way, as_wanted, total))
+        require(more > 0.3 * total, "%s: %s is %d of %d" % (way, counter, more, total))
     names = [step for line, _ in read(box) for step in line.split(";") if "(python:" in step]
-    require(any(step.startswith("forged(python:/a/forged.py:7)") for step in names), "the good one has no name")
     require(all(len(step) < 1100 and not re.search("[\0-\x1f]", step) for step in names), "a name is too long, or raw")
     box.opcontrol("--stop")
     check_ledger(box.status())
@@ -250,7 +288,10 @@ def test(box):
             check(box, python, way, script)
         check_short(box, python)
     check_forged(box)
-    check_off(box, pythons[0], script, Runtimes="no")
+    check_calls(box, pythons[0], script)
+    check_alone(box, pythons[0], script, DeepStackBudget="0")
+    check_alone(box, pythons[0], script, DeepStackBudget="0", Waits="no")
+    check_off(box, pythons[0], script, DeepStackBudget="4M", Waits="yes", Runtimes="no")
     check_off(box, pythons[0], script, Runtimes="perl,ruby", Bpf="yes")
     check_off(box, pythons[0], script, Runtimes="yes", Bpf="no")
 
