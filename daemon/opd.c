@@ -105,6 +105,11 @@ static const char *why_unwanted(const struct opd *opd, bool is_on, const char *k
 	return wants_stacks(opd) ? NULL : "no stacks are taken";
 }
 
+static bool wants_interpreters(const struct opd *opd)
+{
+	return !why_unwanted(opd, opd->config.runtimes, "Runtimes=no");
+}
+
 /*
  * While opd has CAP_BPF. What cannot be is said, and opd profiles all the same. Deep stacks need
  * less of the kernel than waits.
@@ -121,9 +126,9 @@ static int init_wait_program(struct opd *opd)
 		no_waits = why.length ? op_text_get(&why) : "no memory";
 	note_no_waits(opd, no_waits ? no_waits : "");
 	op_text_free(&why);
-	if (!no_deep && !opd->wait_program)
+	if ((!no_deep || wants_interpreters(opd)) && !opd->wait_program)
 		err = opd_wait_program_load(false, &opd->wait_program, &why);
-	if (err < 0)
+	if (err < 0 && !no_deep)
 		no_deep = why.length ? op_text_get(&why) : "no memory";
 	note_no_deep(opd, no_deep ? no_deep : "");
 	op_text_free(&why);
@@ -311,13 +316,15 @@ static bool has_stacks(const struct opd_capture *capture)
 	return false;
 }
 
+/* Also without a budget, for the notes about interpreters. */
 static int init_deep(struct opd *opd)
 {
+	bool can_take = has_stacks(&opd->pipeline.capture);
 	int err = 0;
 
-	if (!*opd->status.no_deep && !has_stacks(&opd->pipeline.capture))
+	if (!*opd->status.no_deep && !can_take)
 		note_no_deep(opd, "there is no event STACKS");
-	if (!*opd->status.no_deep)
+	if (opd->wait_program && can_take && (!*opd->status.no_deep || wants_interpreters(opd)))
 		err = opd_deep_new(&opd->pipeline, opd->wait_program, opd->config.deep_stack_budget, &opd->pipeline.deep);
 	return err ? opd_fail("no memory") : 0;
 }
@@ -328,6 +335,8 @@ static int init_runtimes(struct opd *opd)
 	struct opd_interpreter_control *control;
 	int images_fd, err;
 
+	if (wants_interpreters(opd) && !opd->pipeline.deep)
+		op_log(OP_LOG_INFO, "functions of Python, PHP, Perl and Ruby have no names: %s", opd->status.no_deep);
 	if (!opd->config.runtimes || !opd->pipeline.deep || !opd->pipeline.stacks->runtimes)
 		return 0;
 	err = opd_interpreters_new(opd->config.runtimes, opd_runtimes_names(opd->pipeline.stacks->runtimes), &opd->interpreters);

@@ -590,11 +590,13 @@ static __always_inline void write_runtime_notes(void *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct interpreter_scratch *scratch;
+	struct opd_interpreter_control *wanted;
 	struct opd_interpreter_image *image;
 	__u64 state = 0;
 	__u32 zero = 0;
 
-	if (task->flags & PF_KTHREAD || !task->mm)
+	wanted = bpf_map_lookup_elem(&interpreter_control, &zero);
+	if (!wanted || !wanted->nr_images || task->flags & PF_KTHREAD || !task->mm)
 		return;
 	image = find_runtime(task, &state);
 	scratch = image ? bpf_map_lookup_elem(&interpreter_scratches, &zero) : NULL;

@@ -181,6 +181,15 @@ static bool take_call(struct opd_interpreters *interpreters, uint32_t tgid, cons
 	return false;
 }
 
+/* False: there was no memory. */
+static bool have_names(const struct opd_interpreter_stack *stack)
+{
+	for (uint32_t i = 0; i < stack->nr_frames; i++)
+		if (!stack->calls[i].name)
+			return false;
+	return true;
+}
+
 static void free_process(struct op_hlink *link, void *arg OP_UNUSED)
 {
 	free(op_container_of(link, struct process, link));
@@ -264,7 +273,7 @@ struct opd_interpreter_stack *opd_interpreters_take_frames(struct opd_interprete
 			.is_entry = true,
 		};
 	count_stack(interpreters, image->runtime, tgid, head.end, is_named);
-	if (stack->nr_frames)
+	if (stack->nr_frames && have_names(stack))
 		return stack;
 	free(stack);
 	return NULL;
@@ -289,8 +298,11 @@ static int tell_program(const struct opd_interpreters *interpreters, const struc
 		.key = (uintptr_t)&file,
 		.value = (uintptr_t)image,
 	};
+	int err = op_sys_bpf(BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr));
 
-	return op_sys_bpf(BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr));
+	if (!err)
+		interpreters->control->nr_images++;
+	return err;
 }
 
 /* The words that each runtime needs: its data, and its loop. */

@@ -15,8 +15,8 @@ static const struct {
 	{ 36,
 	  3768,
 	  { .stack_info = 224, .cop = 208, .phase = 2512, .script = 1472, .contexts = 8, .previous = 16, .nr_contexts = 32,
-	    .context_bytes = 104, .old_cop = 16, .function = 72, .return_to = 48, .eval_cv = 88, .eval_env = 96,
-	    .env_previous = 0, .env_must_catch = 212, .line = 36, .file = 48, .op_type = 32, .body = 0, .flags = 12, .start = 40,
+	    .context_bytes = 104, .old_cop = 16, .function = 72, .return_to = 48, .eval_cv = 88,
+	    .line = 36, .file = 48, .op_type = 32, .body = 0, .flags = 12, .start = 40,
 	    .root = 48, .function_flags = 92, .name = 56, .stash = 32, .function_file = 64, .glob_name = 32, .glob_stash = 40,
 	    .stash_names = 32, .named_flag = 0x8000, .next_state = 195, .require = 342 } },
 };

@@ -54,8 +54,7 @@ struct opd_perl_layout {
 	__s64 key; /* the key of the thread's interpreter, from PL_curinterp on */
 	__u32 stack_info, cop, phase, script; /* in the interpreter */
 	__u32 contexts, previous, nr_contexts; /* in a stack of contexts */
-	__u32 context_bytes, old_cop, function, return_to, eval_cv, eval_env; /* in a context */
-	__u32 env_previous, env_must_catch; /* in what an exception jumps to */
+	__u32 context_bytes, old_cop, function, return_to, eval_cv; /* in a context */
 	__u32 line, file; /* in a COP */
 	__u32 op_type; /* in an operation */
 	__u32 body, flags; /* in a value */
@@ -110,7 +109,7 @@ struct opd_interpreter_process {
 struct opd_interpreter_control {
 	/* Another number each time that opd has forgotten names: they are written again. */
 	__u32 generation;
-	__u32 spare;
+	__u32 nr_images; /* 0: the program looks at no process */
 };
 
 /* How a reading of the frames ended. */

@@ -89,7 +89,7 @@ static void set_limits(const struct opd_capture *capture, uint64_t budget, struc
 
 	control->deep_grant = (uint32_t)op_min_u64(nr_bytes, ring_bytes / RING_SHARE);
 	for (size_t i = 0; i < capture->nr_opened; i++)
-		if (capture->events[i].role == OP_EVENT_STACKS)
+		if (budget && capture->events[i].role == OP_EVENT_STACKS)
 			control->stack_bytes = capture->events[i].stack_bytes;
 }
 
