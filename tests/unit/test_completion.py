@@ -20,6 +20,9 @@ import unittest
 
 sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+from terminals import read_terminal  # noqa: E402
+
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 NAMES = ("ocount", "opannotate", "oparchive", "opcheck", "opcontrol", "operf", "opgprof", "ophelp", "opimport", "opreport",
          "optop")
@@ -86,15 +89,8 @@ class Completion(unittest.TestCase):
                 fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 500, columns, 0, 0))
                 with subprocess.Popen([os.path.join(TOOLS, name), "--help"], stdout=its, stderr=subprocess.PIPE,
                                       env={key: value for key, value in os.environ.items() if key != "COLUMNS"}) as child:
-                    os.close(its)
-                    shown = b""
-                    try:
-                        while select.select([ours], [], [], 10)[0]:
-                            shown += os.read(ours, 4096)
-                    except OSError:
-                        pass  # the end, as a terminal says it
+                    shown = read_terminal(ours, its, child)
                     self.assertEqual((child.wait(), child.stderr.read()), (0, b""), name)
-                os.close(ours)
                 self.assertEqual(shown.decode().replace("\r\n", "\n"), self.help(name, COLUMNS=str(columns)), name)
 
     def test_every_option(self):

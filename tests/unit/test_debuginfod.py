@@ -22,6 +22,7 @@ SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(
 sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
 import elfsyms  # noqa: E402
 from sample_files import put_image  # noqa: E402
+from terminals import read_terminal  # noqa: E402
 
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 PROGRAM = "static int hot(int x) { return x + 1; }\nint (*pointer)(int) = hot;\n" \
@@ -255,15 +256,7 @@ class Debuginfod(unittest.TestCase):
         parent, child = pty.openpty()
         running = subprocess.Popen([os.path.join(TOOLS, "opreport"), "-l", SHORT, "--session-dir=" + self.session],
                                    stdout=subprocess.DEVNULL, stderr=child, env=self.environment(server, TERM="xterm"))
-        os.close(child)
-        shown = b""
-        try:
-            while True:
-                shown += os.read(parent, 4096)
-        except OSError:
-            pass  # the terminal has closed
-        os.close(parent)
-        running.wait()
+        shown = read_terminal(parent, child, running)
         if b"built without it" in shown:
             self.skipTest("built without libdebuginfod")
         self.assertRegex(shown, rb"\r\x1b\[Kdebuginfod: [^\r]*/prog: 0.0 of 0.5 MiB")

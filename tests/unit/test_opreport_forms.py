@@ -26,6 +26,7 @@ import elfsyms  # noqa: E402
 
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 from sample_files import ALL, put_image, write_samples  # noqa: E402
+from terminals import read_terminal  # noqa: E402
 
 OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "bin/opreport"))
 SCHEMA = os.path.join(SOURCE, "doc", "opreport.xsd")
@@ -466,18 +467,8 @@ class Forms(unittest.TestCase):
         settings = {name: value for name, value in settings.items() if value is not None}
         done = subprocess.Popen([OPREPORT, "--session-dir=" + self.dir] + list(arguments), stdout=secondary,
                                 stderr=subprocess.PIPE, env=settings)
-        os.close(secondary)
-        text = b""
-        while True:
-            try:
-                more = os.read(primary, 4096)
-            except OSError:
-                break
-            if not more:
-                break
-            text += more
+        text = read_terminal(primary, secondary, done)
         self.errors = done.communicate()[1].decode()
-        os.close(primary)
         self.assertEqual(done.returncode, rc, self.errors)
         return text.decode().replace("\r\n", "\n")
 

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
 from sample_files import put_image, write_ledger  # noqa: E402
 from stack_session import TOOLS, StackCase  # noqa: E402
+from terminals import read_terminal  # noqa: E402
 
 ERASE = "\r\x1b[K"
 CLOCK = r"""
@@ -57,13 +58,7 @@ class Progress(StackCase):
                               stdout=terminal if stdout is None else stdout, stdin=subprocess.DEVNULL,
                               env=dict(os.environ, TERM=term, COLUMNS=columns, TZ="UTC", LC_ALL="C", STEP_MS=str(step_ms),
                                        LD_PRELOAD=self.clock, ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0")) as process:
-            os.close(terminal)
-            shown = b""
-            try:
-                while True:
-                    shown += os.read(main, 65536)
-            except OSError:  # nobody has the terminal any more
-                os.close(main)
+            shown = read_terminal(main, terminal, process)
             self.assertEqual(process.wait(), rc, shown)
         return shown.decode().replace("\r\n", "\n")
 
