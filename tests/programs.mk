@@ -54,6 +54,8 @@ $(test_programs) tests/system/fed_opcontrol: $(test_libs)
 		$(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS) $(PFM_LIBS) $(OPCODES_LIBS) $(BFD_LIBS) \
 		$(IBERTY_LIBS) $(DW_LIBS) $(ELF_LIBS) $(MD_LIBS) $(MODULE_LIBS) $(CK_LIBS) $(URCU_LIBS) $(LIBS)
 
+# UNIT_CFLAGS may save the time of optimizing what only calls the functions that are tested.
+tests/unit/%.o: private CFLAGS += $(UNIT_CFLAGS)
 tests/%.o: tests/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(COMPILE) $(CMOCKA_CFLAGS) $(DW_CFLAGS) $(CK_CFLAGS) $(URCU_CFLAGS) \
 		-MMD -MP -c -o $@ $<

@@ -601,7 +601,7 @@ static int write_change(struct report reports[2])
 static int report_change(const struct opr_options *options, const struct opr_words *before, const struct opr_words *after)
 {
 	char range[OPR_SPAN_BYTES];
-	struct opr_query queries[2];
+	struct opr_query queries[2] = { 0 };
 	struct report reports[2] = { report_of(options, &queries[0], before), report_of(options, &queries[1], after) };
 	const struct opr_query *query = &options->query;
 	int err = opr_options_split_diff(options, queries);
