@@ -43,7 +43,7 @@ def inside(box):
     change the kernel's settings as on the host.
     """
     binds = {os.path.realpath(os.environ[name]) for name in ("OPD_SOURCE", "OPD_BUILD")}
-    return Container(box, PACKAGES, ["--system-call-filter=bpf @module",
+    return Container(box, PACKAGES, ["--system-call-filter=@module",
                                      *["--bind=" + path for path in sorted(binds)]], {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "1"})
 
 

@@ -122,7 +122,7 @@ class Container:
             self.nspawn = subprocess.Popen(
                 [*own_cgroup.make(), "systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit",
                  "--capability=all", "--console=pipe",
-                 "--system-call-filter=perf_event_open", *self.options, "--boot"], env=self.env,
+                 "--system-call-filter=perf_event_open bpf", *self.options, "--boot"], env=self.env,
                  stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.box.children.append(self.nspawn)
         end = time.monotonic() + BOOT_SECONDS

@@ -15,7 +15,8 @@ import opdtest
 import reader
 from opdtest import HANG_SECONDS, require, wait_until
 
-CAPABILITIES = {"cap_perfmon": 38, "cap_sys_ptrace": 19, "cap_checkpoint_restore": 40, "cap_dac_read_search": 2, "cap_syslog": 34}
+CAPABILITIES = {"cap_bpf": 39, "cap_perfmon": 38, "cap_sys_ptrace": 19, "cap_checkpoint_restore": 40, "cap_dac_read_search": 2,
+                "cap_syslog": 34}
 MAX_EXPOSURE = 2.0
 WAYS = {"process_vm_writev", "process_vm_readv", "/proc/PID/mem", "pidfd_getfd", "ptrace"}
 UNITS = ("opd.service", "opd.socket", "opd-events.socket")
@@ -57,6 +58,8 @@ def check_install(container):
     for unit in UNITS:
         require(container.good("systemctl", "is-enabled", unit).strip() == "enabled", "%s is not enabled" % unit)
     require(status(container)["state"] == "running", "the unit does not profile after the installation")
+    require(not os.path.exists("/sys/kernel/btf/vmlinux") or not status(container)["no_waits"],
+            "no waits: %s" % status(container)["no_waits"])
     check_confinement(container)
     check_dependencies(container)
     check_completion(container)
@@ -120,7 +123,7 @@ def check_confinement(container):
     _, fields = host_pid(container)
     user = container.good("id", "-u", "opd").strip()
     require(fields["Uid"].split() == [user] * 4 and user != "0", "opd runs as %s, not as %s" % (fields["Uid"], user))
-    check_capabilities("opd", fields, set(CAPABILITIES) - {"cap_sys_ptrace", "cap_checkpoint_restore"})
+    check_capabilities("opd", fields, set(CAPABILITIES) - {"cap_bpf", "cap_sys_ptrace", "cap_checkpoint_restore"})
     lookers = [of_looker for _, of_looker in in_container("opd-looker")]
     require(lookers, "no looker runs")
     for looker in lookers:
