@@ -29,7 +29,7 @@ static uint64_t cpu_ms(void)
 	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
 }
 
-__attribute__((noinline, noclone)) static void leaf(void)
+__attribute__((noinline)) static void leaf(void)
 {
 	uint64_t until = cpu_ms() + (uint64_t)nr_ms, x = sink;
 
@@ -39,7 +39,7 @@ __attribute__((noinline, noclone)) static void leaf(void)
 	sink = x;
 }
 
-__attribute__((noinline, noclone)) static int descend(int depth)
+__attribute__((noinline)) static int descend(int depth)
 {
 	volatile char frame[FRAME_BYTES];
 
@@ -51,7 +51,7 @@ __attribute__((noinline, noclone)) static int descend(int depth)
 	return frame[0];
 }
 
-__attribute__((noinline, noclone)) static int leave_hole(void)
+__attribute__((noinline)) static int leave_hole(void)
 {
 	volatile char unused[3 * 4096];
 
@@ -59,7 +59,7 @@ __attribute__((noinline, noclone)) static int leave_hole(void)
 	return unused[0];
 }
 
-__attribute__((noinline, noclone)) static int above_hole(int depth)
+__attribute__((noinline)) static int above_hole(int depth)
 {
 	volatile char frame[FRAME_BYTES];
 
