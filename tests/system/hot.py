@@ -19,13 +19,15 @@ SHARE = 0.99
 OWN_SHARE = 0.05
 OWN_FUNCTIONS = ("main", "plain", "go_and_run", "run", "cpu_ms", "clock_gettime", "__clock_gettime")
 PAGE = 4096
+# What a program needs before it comes to hot; more when it shares its CPU with many.
+LIBRARIES = re.compile(r"/(ld-linux|libc|libgcc_s|libdl|libpthread)[^/]*\.so[.0-9]*$")
 
 # Where the samples must be: kind and name of the image ("root", PATH) or ("anon", LABEL), and its
 # keys.
 Place = collections.namedtuple("Place", "kind name first end")
 # Processes of the application `app`: they must have at least `samples` user samples, and at least
 # the part `share` of them in one of the places. The part OWN_SHARE may be in one of the places
-# `own`.
+# `own`, in the system's libraries or in the vdso.
 Wanted = collections.namedtuple("Wanted", "app places share samples own", defaults=((),))
 
 
@@ -72,6 +74,12 @@ def nr_at(places, files):
                if any((f.name.image[0], name_of(f.name.image)) == place[:2] and place.first <= key < place.end for place in places))
 
 
+def nr_in_libraries(places, files):
+    names = {place.name for place in places}
+    return sum(f.total for f in files if name_of(f.name.image) not in names and
+               (LIBRARIES.search(f.name.image[1]) or name_of(f.name.image) == "[vdso]"))
+
+
 def wrong_with(what, all_wanted, files):
     """The faults in the samples of some processes: a list of texts. Prints one line for each
     application.
@@ -81,6 +89,7 @@ def wrong_with(what, all_wanted, files):
         mine = [f for f in files if f.name.app == ("root", wanted.app) and not f.header.is_kernel]
         total = sum(f.total for f in mine)
         hot, own = nr_at(wanted.places, mine), nr_at(wanted.own, mine)
+        own += nr_in_libraries((*wanted.places, *wanted.own), mine)
         right = hot + min(own, int(OWN_SHARE * total))
         print("%-30s %5d samples, %6.2f %% right, %d of them not in hot" % (what, total, 100.0 * right / total
                 if total else 0, right - hot))

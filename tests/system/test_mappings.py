@@ -44,7 +44,7 @@ def in_heap(box, path):
 
 
 def filled(name, box, path):
-    return name.replace("DIR", box.dir).replace("NAME", os.path.basename(path))
+    return name.replace("DIR", box.dir).replace("BOX", os.path.basename(box.dir)).replace("NAME", os.path.basename(path))
 
 
 def library(number, directory, *flags):
@@ -140,7 +140,7 @@ KINDS = [
     Kind("stack", mapped("-Wl,-z,execstack"), no_files, at_label("[stack]", 1 << 24)),
     Kind("vdso", mapped(), no_files, in_vdso),
     Kind("memfd", mapped(), named("jit code NAME"), at_file("/memfd:jit code NAME")),
-    Kind("shared-file", mapped(), named("/dev/shm/opd-test NAME"), at_file("/dev/shm/opd-test NAME")),
+    Kind("shared-file", mapped(), named("/dev/shm/BOX NAME"), at_file("/dev/shm/BOX NAME")),
     Kind("huge-file", mapped(), named("DIR/huge/NAME"), at_file("DIR/huge/NAME")),
     Kind("sysv", mapped(), no_files, at_label("anon")),
     Kind("forked", mapped(), no_files, own),
@@ -273,7 +273,7 @@ def test(box):
         profile(box, huge_pages)
     finally:
         huge_pages.restore()
-        for left in glob.glob("/dev/shm/opd-test *"):
+        for left in glob.glob("/dev/shm/%s *" % os.path.basename(box.dir)):
             os.unlink(left)
 
 
