@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What opd costs, beside others.
 .PHONY: bench bench-disk bench-operf bench-report bench-retention bench-names bench-stacks bench-libdwfl bench-bolt \
-	bench-optop bench-stack-store bench-tick bench-ring bench-sim bench-files bench-timeline bench-waits
+	bench-optop bench-stack-store bench-tick bench-ring bench-sim bench-files bench-timeline bench-waits \
+	bench-runtimes
 
 bench-stack-store: all check-programs
 	@tests/bench/bench_stacks $(BENCH_STACKS_FLAGS)
@@ -60,6 +61,10 @@ bench-stacks: all
 # Parts of it, and a budget: BENCH_WAITS_PARTS="sites ledger WaitBudget=16M".
 bench-waits: all check-programs
 	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_waits.py $(BENCH_WAITS_PARTS)
+
+# Parts of it: BENCH_RUNTIMES_PARTS="shares kernel".
+bench-runtimes: all check-programs
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_runtimes.py $(BENCH_RUNTIMES_PARTS)
 
 # Samples in all, and bytes of each copy: BENCH_LIBDWFL_FLAGS="100000 16384".
 bench-libdwfl: all check-programs
