@@ -6,7 +6,7 @@
  * Memory of programs is hostile: each pointer is only read, through a helper that may fail, loops
  * have bounds, and lengths are cut. What is wrong ends the reading, and the note says so.
  *
- * A program finds its runtime by the file that is mapped where it runs, or where it began. The
+ * A program finds its runtime by its executable, or by the file that is mapped where it runs. The
  * entry in interpreter_processes may be that of an earlier program with the same number; then the
  * time when it began, or its number of execve, is another one, and the process is looked at again.
  */
@@ -15,6 +15,7 @@
 
 #define FMODE_BACKING 0x2000000u
 #define PAGE_SHIFT    12
+#define NS_PER_S      1000000000ull
 #define SPECIFIC      1296 /* in glibc's struct pthread of x86-64: blocks of pthread_getspecific */
 #define KEYS_OF_BLOCK 32
 #define KEYS_MAX      1024
@@ -556,33 +557,56 @@ static __always_inline __u64 find_state(struct task_struct *task, const struct o
 	}
 }
 
-/* The runtime of a process. *ret_state: of find_state. */
-static __noinline struct opd_interpreter_image *find_runtime(struct task_struct *task, __u64 *ret_state)
+/*
+ * Looks where the process has a runtime: in its executable, else in the file that is mapped where
+ * the thread runs. With interrupts off the kernel gives a lock back by an interrupt of its own,
+ * which costs microseconds, and a second search for a mapping would fail until then.
+ */
+static __always_inline bool look_at_process(struct task_struct *task, struct opd_interpreter_process *process)
+{
+	struct file *executable = BPF_CORE_READ(task, mm, exe_file);
+	struct opd_interpreter_file file = {};
+
+	if (executable)
+		name_file(&file, BPF_CORE_READ(executable, f_inode));
+	if (bpf_map_lookup_elem(&interpreter_images, &file))
+		return is_runtime_at(task, BPF_CORE_READ(task, mm, start_code), process);
+	return is_runtime_at(task, instruction_pointer(task), process);
+}
+
+/*
+ * The runtime of a process. *ret_state: of find_state. A process in which none was found is looked
+ * at again after an eighth of the time since the first look, a second at most.
+ */
+static __noinline struct opd_interpreter_image *find_runtime(struct task_struct *task, __u32 nr_images, __u64 *ret_state)
 {
 	struct task_struct___program *program = (void *)task;
 	__u64 started_ns = BPF_CORE_READ(program, group_leader, start_time), nr_execs = BPF_CORE_READ(program, self_exec_id);
-	struct opd_interpreter_process *known, found = {};
-	struct opd_interpreter_image *image;
+	struct opd_interpreter_process *known, process = {};
+	struct opd_interpreter_image *image = NULL;
+	__u64 now_ns = bpf_ktime_get_ns(), wait_ns;
 	__u32 tgid = task->tgid;
 
 	known = bpf_map_lookup_elem(&interpreter_processes, &tgid);
 	if (known && known->started_ns == started_ns && known->nr_execs == nr_execs) {
-		found = *known;
-		image = bpf_map_lookup_elem(&interpreter_images, &found.file);
-		*ret_state = image ? find_state(task, image, found.address) : 0;
-		if (*ret_state)
+		process = *known;
+		if (process.file.inode)
+			image = bpf_map_lookup_elem(&interpreter_images, &process.file);
+		*ret_state = image ? find_state(task, image, process.address) : 0;
+		if (*ret_state || (process.nr_images == nr_images && now_ns < process.look_again_ns))
 			return image;
+	} else {
+		process.started_ns = started_ns;
+		process.nr_execs = nr_execs;
+		process.since_ns = now_ns;
 	}
-	if (!is_runtime_at(task, instruction_pointer(task), &found) &&
-	    !is_runtime_at(task, BPF_CORE_READ(task, mm, start_code), &found))
-		return NULL;
-	image = bpf_map_lookup_elem(&interpreter_images, &found.file);
-	if (!image)
-		return NULL;
-	found.started_ns = started_ns;
-	found.nr_execs = nr_execs;
-	bpf_map_update_elem(&interpreter_processes, &tgid, &found, BPF_ANY);
-	*ret_state = find_state(task, image, found.address);
+	if (look_at_process(task, &process))
+		image = bpf_map_lookup_elem(&interpreter_images, &process.file);
+	wait_ns = (now_ns - process.since_ns) / 8;
+	process.look_again_ns = now_ns + (wait_ns < NS_PER_S ? wait_ns : NS_PER_S);
+	process.nr_images = nr_images;
+	bpf_map_update_elem(&interpreter_processes, &tgid, &process, BPF_ANY);
+	*ret_state = image ? find_state(task, image, process.address) : 0;
 	return image;
 }
 
@@ -598,7 +622,7 @@ static __always_inline void write_runtime_notes(void *context)
 	wanted = bpf_map_lookup_elem(&interpreter_control, &zero);
 	if (!wanted || !wanted->nr_images || task->flags & PF_KTHREAD || !task->mm)
 		return;
-	image = find_runtime(task, &state);
+	image = find_runtime(task, wanted->nr_images, &state);
 	scratch = image ? bpf_map_lookup_elem(&interpreter_scratches, &zero) : NULL;
 	if (!scratch || __sync_lock_test_and_set(&scratch->is_busy, 1))
 		return;

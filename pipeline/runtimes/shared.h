@@ -100,10 +100,12 @@ struct opd_interpreter_image {
 };
 
 struct opd_interpreter_process {
-	struct opd_interpreter_file file;
+	struct opd_interpreter_file file; /* inode 0: it has no runtime */
 	__u64 address; /* of the runtime's data */
 	__u64 started_ns;
 	__u64 nr_execs; /* since then: with another of the two it is another program */
+	__u64 since_ns, look_again_ns; /* the first look, and the next one */
+	__u32 nr_images, spare; /* that were known then */
 };
 
 struct opd_interpreter_control {

@@ -81,6 +81,7 @@ struct vm_area_struct {
 
 struct mm_struct {
 	unsigned long start_stack, start_code;
+	struct file *exe_file;
 };
 
 #if defined(__TARGET_ARCH_x86)
