@@ -102,9 +102,9 @@ struct op_row_word {
  * Which rows and functions the maker of a table knows. It goes up, to 15 at most, when opd-tables
  * finds more of them in the same image: opd makes tables of an older maker again. 1: Go programs
  * without .eh_frame, entries of programs, signal handlers. 2: words of Python. 3: of
- * Perl, PHP and Ruby.
+ * Perl, PHP and Ruby. 4: Python's own table of offsets, and musl.
  */
-#define OP_ROW_TABLE_MAKER       3u
+#define OP_ROW_TABLE_MAKER       4u
 #define OP_ROW_TABLE_MAKER_SHIFT 4
 
 struct op_row_table {

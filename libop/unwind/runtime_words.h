@@ -15,6 +15,9 @@
 
 #include "libop/unwind/node_words.h"
 
+#define OP_PYTHON_COOKIE      0x7970677562656478ull /* "xdebugpy" */
+#define OP_PYTHON_OFFSETS_MAX 96u
+
 /* clang-format off */
 #define OP_RUNTIME_WORDS(X) \
 	X(PYTHON_RUNTIME, "_PyRuntime",               ADDRESS) \
@@ -35,7 +38,8 @@
 	X(RUBY_CONTEXT,   "ruby_current_ec",          TLS) \
 	X(RUBY_LIBRARY,   "ruby_current_ec",          TLS_SLOT) \
 	X(RUBY_LOOP,      "rb_vm_exec",               ADDRESS) \
-	X(RUBY_VERSION,   "ruby_version",             CONTENT) /* its characters: "3.1.2" */
+	X(RUBY_VERSION,   "ruby_version",             CONTENT) /* its characters: "3.1.2" */ \
+	X(MUSL,           "__init_libc",              ADDRESS) /* or 1: it needs musl */
 /* clang-format on */
 
 enum op_runtime_word {
@@ -48,7 +52,10 @@ enum op_runtime_word {
 #define X(name, symbol) OP_WORD_node_##name,
 	OP_NODE_WORDS(X)
 #undef X
-		OP_NR_RUNTIME_WORDS,
+		OP_NR_SYMBOL_WORDS,
+	/* from 3.13 on: the words with which _PyRuntime begins, if the first is the cookie */
+	OP_WORD_PYTHON_OFFSETS = 256,
+	OP_NR_RUNTIME_WORDS = OP_WORD_PYTHON_OFFSETS + OP_PYTHON_OFFSETS_MAX,
 };
 
 #endif

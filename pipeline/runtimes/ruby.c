@@ -21,6 +21,9 @@ bool opd_ruby_layout(const struct op_row_table *table, struct opd_ruby_layout *r
 	uint64_t version = 0, context, slot;
 	char text[sizeof(version)];
 
+	*ret_why = "its C library is musl";
+	if (op_row_table_word(table, OP_WORD_MUSL, &version))
+		return false;
 	*ret_why = "opd does not know this version of Ruby";
 	if (!op_row_table_word(table, OP_WORD_RUBY_VERSION, &version))
 		return false;

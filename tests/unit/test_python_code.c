@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libop/unwind/runtime_words.h"
 #include "pipeline/runtimes/python.h"
 #include "pipeline/stacks/merge.h"
 
@@ -166,6 +167,125 @@ static void test_merge(void **state OP_UNUSED)
 	expect_merged("xpp", "1|2|", "x12pp");
 }
 
+/* ---- layouts ---- */
+
+static struct op_row_word words[OP_ROW_WORDS_MAX];
+static struct op_row_table image = { .words = words };
+
+static void set_word(uint32_t word, uint64_t value)
+{
+	size_t i = 0;
+
+	while (i < image.nr_words && le32toh(words[i].word) != word)
+		i++;
+	words[i] = (struct op_row_word){ .word = htole32(word), .value = htole64(value) };
+	image.nr_words += i == image.nr_words;
+}
+
+/* A Python 3.13 with its own offsets, of a build where all are others than in Debian's. */
+static const struct {
+	uint32_t word;
+	uint64_t value;
+} own_offsets[] = {
+	{ 0, OP_PYTHON_COOKIE }, { 1, 0x030d01f0 }, { 2, 0 }, { 3, 400000 }, { 5, 640 }, { 6, 300000 }, { 9, 7400 }, { 19, 800 },
+	{ 21, 16 }, { 23, 80 }, { 24, 160 }, { 28, 112 }, { 29, 16 }, { 30, 8 }, { 31, 64 }, { 33, 78 }, { 34, 300 }, { 35, 120 },
+	{ 37, 136 }, { 38, 144 }, { 39, 76 }, { 43, 208 }, { 65, 16 }, { 66, 32 }, { 68, 32 }, { 69, 16 }, { 70, 48 },
+};
+
+static void make_image(void)
+{
+	image.nr_words = 0;
+	set_word(OP_WORD_PYTHON_VERSION, 0x030d01f0);
+	for (size_t i = 0; i < op_array_size(own_offsets); i++)
+		set_word(OP_WORD_PYTHON_OFFSETS + own_offsets[i].word, own_offsets[i].value);
+}
+
+static struct opd_python_layout layout_of(void)
+{
+	struct opd_python_layout layout;
+	enum opd_python_lines lines;
+	const char *why;
+
+	assert_true(opd_python_layout(&image, &layout, &lines, &why));
+	assert_int_equal(lines, OPD_PYTHON_LOCATIONS);
+	return layout;
+}
+
+static void own_offsets_of_python(void **state OP_UNUSED)
+{
+	struct opd_python_layout layout;
+
+	make_image();
+	layout = layout_of();
+	assert_int_equal(layout.interpreters, 640);
+	assert_int_equal(layout.threads, 7400);
+	assert_int_equal(layout.next, 16);
+	assert_int_equal(layout.frame, 80);
+	assert_int_equal(layout.thread_id, 160);
+	assert_int_equal(layout.previous, 16);
+	assert_int_equal(layout.code, 8);
+	assert_int_equal(layout.instruction, 64);
+	assert_int_equal(layout.owner, 78);
+	assert_int_equal(layout.file, 120);
+	assert_int_equal(layout.name, 136);
+	assert_int_equal(layout.table, 144);
+	assert_int_equal(layout.first_line, 76);
+	assert_int_equal(layout.first_instruction, 208);
+	assert_int_equal(layout.ascii, 48);
+	assert_int_equal(layout.compact, 64);
+	assert_int_equal(layout.frame_bytes, 80);
+	assert_int_equal(layout.key, 2164); /* it is not among them */
+}
+
+/* With one value that cannot be, and where one is missing, opd's own table holds. */
+static void forged_offsets_of_python(void **state OP_UNUSED)
+{
+	static const uint64_t wild[] = { 1, 5, (4u << 20) + 8, UINT32_MAX, 1ull << 32, INT64_MAX, UINT64_MAX - 7, UINT64_MAX };
+	struct opd_python_layout of_table;
+
+	image.nr_words = 0;
+	set_word(OP_WORD_PYTHON_VERSION, 0x030d01f0);
+	of_table = layout_of();
+	for (size_t i = 1; i < op_array_size(own_offsets); i++) {
+		if (own_offsets[i].word == 2)
+			continue;
+		for (size_t k = 0; k < op_array_size(wild); k++) {
+			struct opd_python_layout layout;
+			bool is_possible = own_offsets[i].word == 33 && wild[k] < 112; /* a byte */
+
+			make_image();
+			set_word(OP_WORD_PYTHON_OFFSETS + own_offsets[i].word, wild[k]);
+			layout = layout_of();
+			if (!is_possible)
+				assert_memory_equal(&layout, &of_table, sizeof(layout));
+		}
+		make_image();
+		set_word(OP_WORD_PYTHON_OFFSETS + own_offsets[i].word, own_offsets[i].value);
+		words[i + 1].word = htole32(1u << 20); /* it is missing */
+		assert_int_equal(layout_of().interpreters, of_table.interpreters);
+	}
+}
+
+static void refused_pythons(void **state OP_UNUSED)
+{
+	struct opd_python_layout layout;
+	enum opd_python_lines lines;
+	const char *why = NULL;
+
+	make_image();
+	set_word(OP_WORD_PYTHON_OFFSETS + 2, 1);
+	assert_false(opd_python_layout(&image, &layout, &lines, &why));
+	assert_string_equal(why, "it is a free-threaded build");
+	make_image();
+	set_word(OP_WORD_MUSL, 1);
+	assert_false(opd_python_layout(&image, &layout, &lines, &why));
+	assert_string_equal(why, "its C library is musl");
+	make_image();
+	set_word(OP_WORD_PYTHON_VERSION, 0x030f00a0);
+	assert_false(opd_python_layout(&image, &layout, &lines, &why));
+	assert_string_equal(why, "it is newer than Python 3.14");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +293,9 @@ int main(void)
 		cmocka_unit_test(test_damaged_lines),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_merge),
+		cmocka_unit_test(own_offsets_of_python),
+		cmocka_unit_test(forged_offsets_of_python),
+		cmocka_unit_test(refused_pythons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

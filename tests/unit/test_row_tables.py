@@ -149,7 +149,7 @@ class RowTables(unittest.TestCase):
         with open(self.table, "rb") as stream:
             table = stream.read()
         header = HEADER.unpack_from(table)
-        self.assertEqual(header[4] >> 4, 3)  # the maker
+        self.assertEqual(header[4] >> 4, 4)  # the maker
         starts = struct.unpack_from("<%dI" % header[6], table, HEADER.size)
         rules = HEADER.size + 4 * header[6]
         numbers = struct.unpack_from("<%dH" % header[6], table, rules + RULE.size * header[7] + 12 * header[8])

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The offsets by which opd reads Perl and PHP are those of the headers that are installed, and those
-of Ruby are those that the code of libruby uses.
+"""The offsets by which opd reads Python, Perl and PHP are those of the headers that are installed, and
+those of Ruby are those that the code of libruby uses.
 
-Run from the build directory by `make check`.
+Run from the build directory by `make check`. PYTHON_INCLUDES=DIR... has the headers of more Pythons:
+DIR/Python.h, or DIR/usr/include/python3.N/Python.h of an unpacked package.
 """
+import glob
 import os
 import re
 import shlex
@@ -59,6 +61,42 @@ PHP_NUMBERS = """
 _Static_assert(ZEND_USER_FUNCTION == 2 && ZEND_EVAL_CODE == 4 && ZEND_CALL_CODE == 0x10000 && ZEND_CALL_TOP == 0x20000, "");
 _Static_assert(sizeof(zend_executor_globals) == 1800 && offsetof(zend_function, type) == 0, "php.c");
 """
+# The versions of Python, from the first one on, that have a field under this name.
+PYTHON = {
+    "key": {9: "offsetof(_PyRuntimeState, gilstate.autoTSSkey._key)", 12: "offsetof(_PyRuntimeState, autoTSSkey._key)"},
+    "interpreters": {9: "offsetof(_PyRuntimeState, interpreters.head)"},
+    "threads": {9: "offsetof(PyInterpreterState, tstate_head)", 11: "offsetof(PyInterpreterState, threads.head)"},
+    "next": {9: "offsetof(PyThreadState, next)"}, "thread_id": {9: "offsetof(PyThreadState, thread_id)"},
+    "frame": {9: "offsetof(PyThreadState, frame)", 11: "offsetof(PyThreadState, cframe)",
+              13: "offsetof(PyThreadState, current_frame)"},
+    "has_cframe": {9: "0", 11: "1", 13: "0"}, "cframe": {9: "0", 11: "offsetof(_PyCFrame, current_frame)", 13: "0"},
+    "code": {9: "offsetof(PyFrameObject, f_code)", 11: "offsetof(_PyInterpreterFrame, f_code)",
+             13: "offsetof(_PyInterpreterFrame, f_executable)"},
+    "previous": {9: "offsetof(PyFrameObject, f_back)", 11: "offsetof(_PyInterpreterFrame, previous)"},
+    "instruction": {9: "offsetof(PyFrameObject, f_lasti)", 11: "offsetof(_PyInterpreterFrame, prev_instr)",
+                    13: "offsetof(_PyInterpreterFrame, instr_ptr)"},
+    "owner": {9: "0", 11: "offsetof(_PyInterpreterFrame, is_entry)", 12: "offsetof(_PyInterpreterFrame, owner)"},
+    "first_line": {9: "offsetof(PyCodeObject, co_firstlineno)"}, "file": {9: "offsetof(PyCodeObject, co_filename)"},
+    "name": {9: "offsetof(PyCodeObject, co_name)", 11: "offsetof(PyCodeObject, co_qualname)"},
+    "table": {9: "offsetof(PyCodeObject, co_lnotab)", 10: "offsetof(PyCodeObject, co_linetable)"},
+    "first_instruction": {9: "0", 11: "offsetof(PyCodeObject, co_code_adaptive)"},
+    "ascii": {9: "sizeof(PyASCIIObject)"}, "compact": {9: "sizeof(PyCompactUnicodeObject)"},
+}
+PYTHON_HEADERS = {9: ("pycore_runtime.h", "pycore_interp.h", "frameobject.h"),
+                  11: ("pycore_runtime.h", "pycore_interp.h", "pycore_frame.h"),
+                  14: ("pycore_runtime.h", "pycore_interp.h", "pycore_interpframe_structs.h", "pycore_debug_offsets.h")}
+# What interpreters.bpf.h has as numbers: a string, bytes, and the frames that run no function.
+PYTHON_NUMBERS = {
+    9: """_Static_assert(offsetof(PyASCIIObject, length) == 16 && offsetof(PyASCIIObject, state) == 32, "unicodeobject.h");
+_Static_assert(offsetof(PyBytesObject, ob_base.ob_size) == 16 && offsetof(PyBytesObject, ob_sval) == 32, "bytesobject.h");""",
+    12: "_Static_assert(FRAME_OWNED_BY_CSTACK >= 3 && FRAME_OWNED_BY_FRAME_OBJECT < 3, \"pycore_frame.h\");"}
+# Of Python's own table: the rows of size_words, offsets, fixed_offsets and ascii_words.
+OWN_SIZES = ("runtime_state.size", "interpreter_state.size", "thread_state.size", "interpreter_frame.size", "code_object.size")
+OWN_OFFSETS = ("runtime_state.interpreters_head", "interpreter_state.threads_head", "thread_state.next",
+               "thread_state.current_frame", "thread_state.thread_id", "interpreter_frame.previous", "interpreter_frame.executable",
+               "interpreter_frame.instr_ptr", "interpreter_frame.owner", "code_object.filename", "code_object.qualname",
+               "code_object.linetable", "code_object.firstlineno", "code_object.co_code_adaptive")
+OWN_FIXED = ("bytes_object.ob_size", "bytes_object.ob_sval", "unicode_object.state", "unicode_object.length")
 # How the code of libruby reaches each field, as objdump shows it.
 RUBY = {
     "rb_profile_frames": {"stack_words": r"mov +0x(8)\(%rax\),%rdx", "frame": r"mov +0x(10)\(%rax\),%rbx",
@@ -87,15 +125,41 @@ def printing(fields):
     return "".join('printf("%s %%ld\\n", (long)(%s));\n' % (name, what) for name, what in fields.items())
 
 
+def of_version(rows, minor):
+    """The row of the last version up to this one."""
+    return rows[max(first for first in rows if first <= minor)]
+
+
+def pythons():
+    """{minor version: the flags for its headers} of those that opd knows and that are installed."""
+    found = {}
+    folders = ["/usr/include/python3.%d" % minor for minor in range(9, 15)]
+    for folder in os.environ.get("PYTHON_INCLUDES", "").split():
+        folders += [folder] + glob.glob(os.path.join(folder, "usr/include/python3.*"))
+    for folder in folders:
+        version = os.path.join(folder, "patchlevel.h")
+        if not os.path.exists(os.path.join(folder, "internal", "pycore_runtime.h")) or not os.path.exists(version):
+            continue
+        with open(version, encoding="utf-8") as stream:
+            minor = int(re.search(r"PY_MINOR_VERSION\s+(\d+)", stream.read()).group(1))
+        # Debian's pyconfig.h includes another one, of the architecture
+        found[minor] = ["-DPy_BUILD_CORE", "-I" + folder, "-I" + os.path.join(folder, "internal"), "-I" + os.path.dirname(folder)]
+    return {minor: flags for minor, flags in found.items() if 9 <= minor <= 14}
+
+
 class Layouts(unittest.TestCase):
     maxDiff = None
 
     def own(self, language, layout, fields):
         """What the table in pipeline/runtimes has."""
+        return self.own_values(language, {name: "%s.%s" % (layout, name) for name in fields})
+
+    def own_values(self, language, values):
         text = ('#include <stdio.h>\n#include "pipeline/runtimes/%s.c"\n'
                 "bool op_row_table_word(const struct op_row_table *table, uint32_t word, uint64_t *value) { return false; }\n"
+                "void op_text_add_bytes(struct op_text *text, const void *bytes, size_t nr_bytes) { }\n"
                 "int main(void) {\n%sreturn 0; }\n"
-                % (language, printing({name: "%s.%s" % (layout, name) for name in fields})))
+                % (language, printing(values)))
         with tempfile.TemporaryDirectory() as directory:
             return numbers(compiled(directory, text, ["-include", os.path.join(BUILD, "config.h"), "-I" + SOURCE, "-I" + BUILD]))
 
@@ -104,6 +168,38 @@ class Layouts(unittest.TestCase):
             includes, checks, printing(fields))
         with tempfile.TemporaryDirectory() as directory:
             return numbers(compiled(directory, text, flags))
+
+    def test_python(self):
+        found = pythons()
+        if not found:
+            self.skipTest("the headers of Python (libpython3.11-dev) are not installed")
+        print("headers of Python 3.%s" % ", 3.".join(map(str, sorted(found))), file=sys.stderr)
+        for minor, flags in found.items():
+            wanted = {name: of_version(rows, minor) for name, rows in PYTHON.items()}
+            includes = "".join('#include "%s"\n' % name for name in ("Python.h", *of_version(PYTHON_HEADERS, minor)))
+            checks = "\n".join(text for first, text in PYTHON_NUMBERS.items() if first <= minor)
+            self.assertEqual(self.own("python", "versions[%d].layout" % (minor - 9), wanted),
+                             self.theirs(includes, checks, wanted, flags), "Python 3.%d" % minor)
+
+    def test_own_offsets_of_python(self):
+        found = {minor: flags for minor, flags in pythons().items() if minor >= 13}
+        if not found:
+            self.skipTest("the headers of Python 3.13 or 3.14 are not installed: PYTHON_INCLUDES")
+        for minor, flags in found.items():
+            which, own, wanted = minor - 13, {}, {}
+            for array, form, names in (("size_words", "[%d]", OWN_SIZES), ("offsets", "[%d].words", OWN_OFFSETS),
+                                       ("fixed_offsets", "[%d].words", OWN_FIXED)):
+                for i, name in enumerate(names):
+                    own[array + str(i)] = "%s%s[%d]" % (array, form % i, which)
+                    wanted[array + str(i)] = "offsetof(struct _Py_DebugOffsets, %s) / 8" % name
+            own["ascii"] = "ascii_words[%d]" % which
+            wanted["ascii"] = "offsetof(struct _Py_DebugOffsets, unicode_object.asciiobject_size) / 8"
+            own["free"], wanted["free"] = "FREE_THREADED_WORD", "offsetof(struct _Py_DebugOffsets, free_threaded) / 8"
+            own["version"], wanted["version"] = "VERSION_WORD", "offsetof(struct _Py_DebugOffsets, version) / 8"
+            own["rows"] = "op_array_size(offsets)"
+            wanted["rows"] = str(len(OWN_OFFSETS))
+            includes = "".join('#include "%s"\n' % name for name in ("Python.h", *of_version(PYTHON_HEADERS, minor)))
+            self.assertEqual(self.own_values("python", own), self.theirs(includes, "", wanted, flags), "Python 3.%d" % minor)
 
     def test_perl(self):
         flags = subprocess.run(["perl", "-MExtUtils::Embed", "-e", "ccopts"], capture_output=True, text=True, check=False).stdout

@@ -8,7 +8,7 @@ enum how { ADDRESS, CONTENT, SIZE, TLS, TLS_SLOT };
 static const struct {
 	const char *symbol;
 	enum how how;
-} known[OP_NR_RUNTIME_WORDS] = {
+} known[OP_NR_SYMBOL_WORDS] = {
 #define X(name, symbol, how) [OP_WORD_##name] = { symbol, how },
 	OP_RUNTIME_WORDS(X)
 #undef X
@@ -80,13 +80,42 @@ static bool find_slot(const struct opt_image *image, const GElf_Sym *wanted, uin
 	return false;
 }
 
+static bool has_word(const struct opt_words *words, uint32_t word)
+{
+	for (size_t i = 0; i < words->nr_words; i++)
+		if (le32toh(words->words[i].word) == word)
+			return true;
+	return false;
+}
+
+static void add_word(struct opt_words *words, uint32_t word, uint64_t nr_bytes, uint64_t value)
+{
+	words->words[words->nr_words++] = (struct op_row_word){
+		.word = htole32(word),
+		.nr_bytes = htole32((uint32_t)op_min_u64(nr_bytes, UINT32_MAX)),
+		.value = htole64(value),
+	};
+}
+
+/* The table of offsets that Python has for debuggers: numbers, as far as the file has them. */
+static void take_python_offsets(struct opt_words *words, const struct opt_image *image, const GElf_Sym *runtime)
+{
+	uint64_t value;
+
+	for (uint32_t i = 0; i < OP_PYTHON_OFFSETS_MAX && (i + 1) * sizeof(value) <= runtime->st_size; i++) {
+		if (!read_content(image, runtime->st_value + i * sizeof(value), sizeof(value), &value) ||
+		    (!i && value != OP_PYTHON_COOKIE))
+			return;
+		add_word(words, OP_WORD_PYTHON_OFFSETS + i, sizeof(value), value);
+	}
+}
+
 static void take_symbol(struct opt_words *words, const struct opt_image *image, const GElf_Sym *symbol, uint32_t word)
 {
 	uint64_t value = symbol->st_value - (image->segments[0].address - image->segments[0].position);
 
-	for (size_t i = 0; i < words->nr_words; i++)
-		if (le32toh(words->words[i].word) == word)
-			return;
+	if (has_word(words, word))
+		return;
 	switch (known[word].how) {
 	case ADDRESS:
 		break;
@@ -108,11 +137,9 @@ static void take_symbol(struct opt_words *words, const struct opt_image *image, 
 		value -= image->segments[0].address - image->segments[0].position;
 		break;
 	}
-	words->words[words->nr_words++] = (struct op_row_word){
-		.word = htole32(word),
-		.nr_bytes = htole32((uint32_t)op_min_u64(symbol->st_size, UINT32_MAX)),
-		.value = htole64(value),
-	};
+	add_word(words, word, symbol->st_size, value);
+	if (word == OP_WORD_PYTHON_RUNTIME)
+		take_python_offsets(words, image, symbol);
 }
 
 static void read_symbols(struct opt_words *words, const struct opt_image *image, Elf_Scn *section, const GElf_Shdr *header)
@@ -127,21 +154,47 @@ static void read_symbols(struct opt_words *words, const struct opt_image *image,
 		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF)
 			continue;
 		name = elf_strptr(image->elf, header->sh_link, symbol.st_name);
-		for (uint32_t word = 1; name && word < OP_NR_RUNTIME_WORDS; word++)
+		for (uint32_t word = 1; name && word < OP_NR_SYMBOL_WORDS; word++)
 			if (known[word].symbol && !strcmp(name, known[word].symbol))
 				take_symbol(words, image, &symbol, word);
 	}
 }
 
+/* Whether a library that the image needs is musl: by its name on Alpine, or on Debian. */
+static bool needs_musl(const struct opt_image *image, Elf_Scn *dynamic, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(dynamic, NULL);
+	size_t nr = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		GElf_Dyn entry;
+		const char *name;
+
+		if (!gelf_getdyn(data, (int)i, &entry) || entry.d_tag != DT_NEEDED)
+			continue;
+		name = elf_strptr(image->elf, header->sh_link, entry.d_un.d_val);
+		if (name && (!strncmp(name, "libc.musl-", strlen("libc.musl-")) || !strcmp(name, "libc.so")))
+			return true;
+	}
+	return false;
+}
+
 void opt_words_read(struct opt_words *words, const struct opt_image *image)
 {
 	Elf_Scn *section = NULL;
-	bool has_runtime = false;
+	bool has_runtime = false, has_musl = false;
 	GElf_Shdr header;
 
-	while (image->nr_segments && (section = elf_nextscn(image->elf, section)))
-		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+	while (image->nr_segments && (section = elf_nextscn(image->elf, section))) {
+		if (!gelf_getshdr(section, &header))
+			continue;
+		if (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM)
 			read_symbols(words, image, section, &header);
+		else if (header.sh_type == SHT_DYNAMIC)
+			has_musl |= needs_musl(image, section, &header);
+	}
+	if (has_musl && !has_word(words, OP_WORD_MUSL))
+		add_word(words, OP_WORD_MUSL, 0, 1);
 	for (size_t i = 0; i < words->nr_words; i++)
 		has_runtime |= is_runtime(le32toh(words->words[i].word));
 	if (!has_runtime)
