@@ -263,6 +263,21 @@ static bool is_pop_and_leaving(const struct code *code, uint64_t address)
 }
 
 /*
+ * In 21 the frame is followed by a look at a word that says whether the code may run: cmp dword
+ * [r15+n], m; then jne, or je over a call. Returns where the frame is made.
+ */
+static uint64_t frame_end(const struct code *code, uint64_t complete)
+{
+	static const uint8_t cmp[] = { 0x41, 0x81, 0x7f };
+
+	if (is_at(code, complete - 6, (const uint8_t[]){ 0x0f, 0x85 }, 2) && is_at(code, complete - 14, cmp, sizeof(cmp)))
+		return complete - 14;
+	if (is_at(code, complete - 7, (const uint8_t[]){ 0x74, 5, 0xe8 }, 3) && is_at(code, complete - 15, cmp, sizeof(cmp)))
+		return complete - 15;
+	return complete;
+}
+
+/*
  * The prologue ends at `complete`: push rbp; [mov rbp, rsp]; [sub rsp, n], or sub rsp, n; mov
  * [rsp+m], rbp. Before it the stack is only looked at.
  */
@@ -306,7 +321,10 @@ static int read_shape(struct opd_far_memory *memory, const struct blob *blob, ui
 	place->from = pc;
 	place->to = pc + 1;
 	if (blob->complete >= 0 && pc < complete) {
-		if (complete - pc > PROLOGUE_MAX)
+		complete = frame_end(&code, complete);
+		if (pc >= complete)
+			place->shape = OPD_JAVA_FULL;
+		else if (complete - pc > PROLOGUE_MAX)
 			place->shape = OPD_JAVA_NO_FRAME;
 		else
 			place->shape = prologue_shape(&code, complete, pc);
@@ -351,11 +369,15 @@ static int read_is_behind_call(struct opd_far_memory *memory, const struct blob 
 
 /* ---- which functions an address is of ---- */
 
-/* A number of 1 to 5 bytes: bytes from 192 on say that one more follows. */
-static int read_number(struct opd_far_memory *memory, uint64_t *at, uint64_t end, uint32_t *ret_number)
+/*
+ * A number of 1 to 5 bytes: bytes from 192 on say that one more follows. In 21 no byte is 0, and
+ * each one has 1 more than its value.
+ */
+static int read_number(struct opd_far_memory *memory, const struct opd_java_layout *layout, uint64_t *at, uint64_t end,
+		       uint32_t *ret_number)
 {
+	uint8_t byte, least = layout->version == OPD_JAVA_NEW;
 	uint32_t sum = 0;
-	uint8_t byte;
 
 	for (unsigned int i = 0; i < NUMBER_BYTES; i++) {
 		int err = *at < end ? opd_far_memory_read(memory, *at, &byte, 1) : -EBADMSG;
@@ -363,7 +385,9 @@ static int read_number(struct opd_far_memory *memory, uint64_t *at, uint64_t end
 		if (err)
 			return err;
 		++*at;
-		sum += (uint32_t)byte << (6 * i);
+		if (byte < least)
+			return -EBADMSG;
+		sum += (uint32_t)(byte - least) << (6 * i);
 		if (byte < 192)
 			break;
 	}
@@ -433,17 +457,17 @@ static int find_descriptor(struct opd_far_memory *memory, const struct opd_java_
 }
 
 /* The scopes of a descriptor, from the innermost on: each names the one that it is inlined in. */
-static int read_scopes(struct opd_far_memory *memory, const struct compiled *compiled, uint32_t scope, struct opd_java_place *place,
-		       struct opd_java_scope scopes[OPD_JAVA_SCOPES_MAX])
+static int read_scopes(struct opd_far_memory *memory, const struct opd_java_layout *layout, const struct compiled *compiled,
+		       uint32_t scope, struct opd_java_place *place, struct opd_java_scope scopes[OPD_JAVA_SCOPES_MAX])
 {
 	while (scope && place->nr_scopes < OPD_JAVA_SCOPES_MAX) {
 		uint64_t at = compiled->scopes + scope, method = 0;
 		uint32_t sender, index, bci;
 		int err;
 
-		if ((err = read_number(memory, &at, compiled->pcs, &sender)) ||
-		    (err = read_number(memory, &at, compiled->pcs, &index)) ||
-		    (err = read_number(memory, &at, compiled->pcs, &bci)))
+		if ((err = read_number(memory, layout, &at, compiled->pcs, &sender)) ||
+		    (err = read_number(memory, layout, &at, compiled->pcs, &index)) ||
+		    (err = read_number(memory, layout, &at, compiled->pcs, &bci)))
 			return err;
 		if (!index || index > (compiled->scopes - compiled->metadata) / sizeof(method))
 			return -EBADMSG;
@@ -474,7 +498,7 @@ static int read_functions(struct opd_far_memory *memory, const struct opd_java_l
 		place->to = blob->code + (uint64_t)at + 1;
 	/* an address behind all descriptors, or in the prologue, is of the method itself */
 	if (scope > 0 && (blob->complete < 0 || offset >= blob->complete))
-		return read_scopes(memory, &compiled, (uint32_t)scope, place, scopes);
+		return read_scopes(memory, layout, &compiled, (uint32_t)scope, place, scopes);
 	scopes[place->nr_scopes++] = (struct opd_java_scope){ .method = compiled.method, .bci = -1 };
 	return 0;
 }
@@ -531,6 +555,12 @@ int opd_java_read_place(struct opd_far_memory *memory, const struct opd_java_lay
 		    (!is_exact && (err = read_deoptimized(memory, layout, &blob, pc, &place))) ||
 		    (place.original_pc < 0 && (err = read_functions(memory, layout, &blob, pc, is_exact, &place, scopes))))
 			return err;
+	} else if (!strcmp(blob.words, "flush_icache_stub")) { /* native code calls it; it leaves the stack as it is */
+		place.code = OPD_JAVA_STUB;
+		place.frame_bytes = sizeof(uint64_t);
+		place.shape = OPD_JAVA_NO_FRAME;
+		place.from = blob.code + !is_exact;
+		place.to = blob.code_end + !is_exact;
 	} else {
 		place.code = pc == call_stub_return && !is_exact ? OPD_JAVA_CALL_STUB : OPD_JAVA_STUB;
 		if (is_exact && place.frame_bytes && (err = read_shape(memory, &blob, pc, &place)))
@@ -612,7 +642,8 @@ static int read_lines(struct opd_far_memory *memory, const struct opd_java_layou
 		if (!byte)
 			return 0;
 		if (byte == 0xff) {
-			if ((err = read_number(memory, &at, end, &by_bci)) || (err = read_number(memory, &at, end, &by_line)))
+			if ((err = read_number(memory, layout, &at, end, &by_bci)) ||
+			    (err = read_number(memory, layout, &at, end, &by_line)))
 				return err;
 			bci += unfold(by_bci);
 			line += unfold(by_line);

@@ -14,7 +14,8 @@
 
 /*
  * The fields that are read: name here, type, field, type of the field. Their offsets, or of static
- * ones their addresses. All must be there, with these types.
+ * ones their addresses. All must be there, with these types. A name that has two rows is another
+ * field in another version: one of them must be there.
  */
 /* clang-format off */
 #define OPD_JAVA_STATICS(X) \
@@ -53,7 +54,7 @@
 	X(pc_scope, "PcDesc", "_scope_decode_offset", "int") \
 	X(method_const, "Method", "_constMethod", "ConstMethod*") \
 	X(const_pool, "ConstMethod", "_constants", "ConstantPool*") \
-	X(const_flags, "ConstMethod", "_flags", "u2") \
+	X(const_flags, "ConstMethod", "_flags", "u2") /* 17 */ \
 	X(const_code_size, "ConstMethod", "_code_size", "u2") \
 	X(const_name, "ConstMethod", "_name_index", "u2") \
 	X(pool_tags, "ConstantPool", "_tags", "Array<u1>*") \
@@ -71,7 +72,9 @@
 	X(pc_desc, "PcDesc")
 /* clang-format on */
 
-#define OPD_JAVA_VERSION 17 /* whose interpreter and whose compressed numbers are known */
+/* Those whose interpreter and whose compressed numbers are known. */
+#define OPD_JAVA_OLD 17
+#define OPD_JAVA_NEW 21
 
 struct opd_java_layout {
 #define X(name, type, field, kind) uint64_t name;
@@ -83,6 +86,7 @@ struct opd_java_layout {
 #define X(name, type) uint32_t name##_bytes;
 	OPD_JAVA_SIZES(X)
 #undef X
+	uint32_t version;   /* OPD_JAVA_OLD or OPD_JAVA_NEW */
 	uint32_t has_lines; /* the flag of a method with a table of lines */
 };
 

@@ -22,6 +22,8 @@ static const struct wanted wanted[] = {
 #define X(name, type, field, kind) { type, field, kind, offsetof(struct opd_java_layout, name), false },
 		OPD_JAVA_FIELDS(X)
 #undef X
+			/* 21: its lower half is the same */
+			{ "ConstMethod", "_flags._flags", "u4", offsetof(struct opd_java_layout, const_flags), false },
 };
 
 static const struct wanted wanted_sizes[] = {
@@ -94,7 +96,17 @@ static int set_offset(struct opd_java_layout *layout, const struct wanted *want,
 	return 0;
 }
 
-static const uint64_t all_fields = (1ull << op_array_size(wanted)) - 1;
+/* The row of a field; one that another version has shares the row of the first. */
+static size_t row_of(size_t i)
+{
+	size_t row = 0;
+
+	while (wanted[row].at != wanted[i].at)
+		row++;
+	return row;
+}
+
+static const uint64_t all_fields = (1ull << (op_array_size(wanted) - 1)) - 1;
 static const uint64_t all_sizes = (1ull << op_array_size(wanted_sizes)) - 1;
 static_assert(op_array_size(wanted) < 64, "a bit for each field");
 
@@ -133,7 +145,7 @@ static int read_fields(struct opd_far_memory *memory, uint64_t image, struct opd
 				break;
 			err = strcmp(wanted[j].kind, kind) || wanted[j].is_static != !!is_static
 				      ? -EPROTONOSUPPORT
-				      : set_offset(layout, &wanted[j], value, &found, j);
+				      : set_offset(layout, &wanted[j], value, &found, row_of(j));
 		}
 		if (err)
 			break;
@@ -194,10 +206,11 @@ static int read_constant(struct opd_far_memory *memory, uint64_t image, const ch
 }
 
 /*
- * Where an interpreted frame keeps its method and its position is in no table, and no more is how
- * numbers are compressed. Both are those of this version (frame_x86.hpp, compressedStream.hpp).
+ * No table says where an interpreted frame keeps its method and its position, and how numbers are
+ * compressed. Both are known for two versions (frame_x86.hpp; compressedStream.hpp of 17,
+ * unsigned5.hpp of 21).
  */
-static int check_version(struct opd_far_memory *memory, uint64_t image, const struct opd_java_layout *layout)
+static int read_version(struct opd_far_memory *memory, uint64_t image, struct opd_java_layout *layout)
 {
 	uint32_t sender_sp, last_sp;
 	int32_t major;
@@ -208,7 +221,13 @@ static int check_version(struct opd_far_memory *memory, uint64_t image, const st
 		return err;
 	if (!major) /* it has not begun yet */
 		return -EAGAIN;
-	return major == OPD_JAVA_VERSION && (int32_t)sender_sp == -1 && (int32_t)last_sp == -2 ? 0 : -EPROTONOSUPPORT;
+	if ((major != OPD_JAVA_OLD && major != OPD_JAVA_NEW) || (int32_t)sender_sp != -1 || (int32_t)last_sp != -2)
+		return -EPROTONOSUPPORT;
+	layout->version = (uint32_t)major;
+	return read_constant(memory, image,
+			     major == OPD_JAVA_OLD ? "ConstMethod::_has_linenumber_table"
+						   : "ConstMethodFlags::_misc_has_linenumber_table",
+			     &layout->has_lines);
 }
 
 int opd_java_read_layout(struct opd_far_memory *memory, uint64_t start, struct opd_java_layout *ret_layout)
@@ -216,9 +235,7 @@ int opd_java_read_layout(struct opd_far_memory *memory, uint64_t start, struct o
 	struct opd_java_layout layout = { 0 };
 	int err = read_fields(memory, start, &layout);
 
-	if (err || (err = read_sizes(memory, start, &layout)) ||
-	    (err = read_constant(memory, start, "ConstMethod::_has_linenumber_table", &layout.has_lines)) ||
-	    (err = check_version(memory, start, &layout)))
+	if (err || (err = read_sizes(memory, start, &layout)) || (err = read_version(memory, start, &layout)))
 		return err;
 	*ret_layout = layout;
 	return 0;

@@ -15,7 +15,7 @@
 #define X86_RBX   3
 #define X86_R13   13
 
-/* frame_x86.hpp of OpenJDK 17: in words from rbp. */
+/* frame_x86.hpp of OpenJDK 17 and 21: in words from rbp. */
 #define SENDER_SP_WORD (-1)
 #define METHOD_WORD    (-3)
 #define BYTECODE_WORD  (-8)

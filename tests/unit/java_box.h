@@ -178,7 +178,7 @@ static inline void box_make_image(struct java_box *box)
 	box_put(box, BOX_INTS + 24, (uint32_t)-1, 4);
 	box_put(box, BOX_INTS + 32, box_text(box, "frame::interpreter_frame_last_sp_offset"), 8);
 	box_put(box, BOX_INTS + 40, (uint32_t)-2, 4);
-	box_put(box, BOX_STATICS + 8 * 4, OPD_JAVA_VERSION, 4);
+	box_put(box, BOX_STATICS + 8 * 4, OPD_JAVA_OLD, 4);
 }
 
 /* ---- its code ---- */
@@ -305,6 +305,7 @@ static inline void box_make(struct java_box *box)
 	box->layout.vm_major = statics + 32;
 	box->layout.block_bytes = BOX_BLOCK;
 	box->layout.const_method_bytes = box->layout.pool_bytes = box->layout.pc_desc_bytes = BOX_SIZE;
+	box->layout.version = OPD_JAVA_OLD;
 	box->layout.has_lines = 1;
 }
 

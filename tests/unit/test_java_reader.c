@@ -40,7 +40,7 @@ static void the_layout_is_that_of_its_tables(void **state)
 	assert_memory_equal(&layout, &box->layout, sizeof(layout));
 	box_put(box, BOX_STATICS + 32, 0, 4);
 	assert_int_equal(opd_java_read_layout(box_memory(box, PAGES), BOX_BASE, &layout), -EAGAIN);
-	box_put(box, BOX_STATICS + 32, OPD_JAVA_VERSION + 4, 4);
+	box_put(box, BOX_STATICS + 32, OPD_JAVA_OLD + 1, 4);
 	assert_int_equal(opd_java_read_layout(box_memory(box, PAGES), BOX_BASE, &layout), -EPROTONOSUPPORT);
 }
 
@@ -134,6 +134,59 @@ static void a_leaf_has_a_shape(void **state)
 	assert_int_equal(place.shape, OPD_JAVA_NO_FRAME);
 	assert_int_equal(place_at(box, 11, true, &place), 0);
 	assert_int_equal(place.shape, OPD_JAVA_MADE_ROOM);
+}
+
+/* What 21 has otherwise: the flags of a method, numbers, and the end of a prologue. */
+static void a_newer_machine_is_known(void **state)
+{
+	/* as those of box_make, each byte one higher, and the end of the table is 0 all the same */
+	static const uint8_t lines[] = { 0xff, 1, 15, 3 << 3 | 2, 0xff, 15, 192 + (582 - 191) % 64, (582 - 191) / 64 + 1, 0 };
+	static const uint8_t scopes_21[] = { 1, 1, 2, 7, 2, 3, 4 };
+	static const struct opd_java_line expected[] = { { 0, 7 }, { 3, 9 }, { 10, 300 } };
+	uint64_t flags = BOX_STRUCTS + 56 * (6 + BOX_const_flags);
+	struct java_box *box = *state;
+	struct opd_java_layout layout;
+	struct opd_java_place place;
+	struct op_text text = { 0 };
+
+	box_put(box, BOX_STATICS + 32, OPD_JAVA_NEW, 4);
+	assert_int_equal(opd_java_read_layout(box_memory(box, PAGES), BOX_BASE, &layout), -EPROTONOSUPPORT);
+	box_put(box, BOX_INTS, box_text(box, "ConstMethodFlags::_misc_has_linenumber_table"), 8);
+	box_put(box, flags + 8, box_text(box, "_flags._flags"), 8);
+	assert_int_equal(opd_java_read_layout(box_memory(box, PAGES), BOX_BASE, &layout), -EPROTONOSUPPORT);
+	box_put(box, flags + 16, box_text(box, "u4"), 8);
+	box->layout.version = OPD_JAVA_NEW;
+	assert_int_equal(opd_java_read_layout(box_memory(box, PAGES), BOX_BASE, &layout), 0);
+	assert_memory_equal(&layout, &box->layout, sizeof(layout));
+
+	memcpy(box->bytes + (BOX_BLOB + 0x1400 - BOX_BASE), scopes_21, sizeof(scopes_21));
+	assert_int_equal(place_at(box, 0x40, false, &place), 0);
+	assert_int_equal(place.nr_scopes, 2);
+	assert_int_equal(scopes[0].method, box_method(1));
+	assert_int_equal(scopes[1].bci, 5);
+	box_put(box, BOX_BLOB + 0x1406, 0, 1); /* no number has this byte */
+	assert_int_equal(place_at(box, 0x40, false, &place), -EBADMSG);
+
+	memcpy(box->bytes + (box_method(1) + 0x400 + BOX_SIZE + 20 - BOX_BASE), lines, sizeof(lines));
+	assert_int_equal(opd_java_read_method(box_memory(box, PAGES), &box->layout, box_method(1), &text), 0);
+	assert_memory_equal(text.data + sizeof(struct opd_java_method), expected, sizeof(expected));
+	op_text_free(&text);
+
+	/* push rbp; sub rsp, 32; cmp dword [r15 + 32], 1; jne: the last one ends where the frame is complete */
+	box_put(box, BOX_BLOB + 8 * BOX_blob_complete, 30, 4);
+	box_put(box, BOX_START + 16, 0x1207f8141, 8);
+	box_put(box, BOX_START + 24, 0x850f, 6);
+	for (uint64_t offset = 10; offset < 30; offset++) {
+		assert_int_equal(place_at(box, offset, true, &place), 0);
+		assert_int_equal(place.shape, offset < 12 ? OPD_JAVA_NO_FRAME : offset < 16 ? OPD_JAVA_PUSHED : OPD_JAVA_FULL);
+	}
+	/* the same, and je over a call */
+	box_put(box, BOX_BLOB + 8 * BOX_blob_complete, 31, 4);
+	box_put(box, BOX_START + 24, 0xe80574, 7);
+	for (uint64_t offset = 10; offset < 31; offset++) {
+		assert_int_equal(place_at(box, offset, true, &place), 0);
+		assert_int_equal(place.shape, offset < 12 ? OPD_JAVA_NO_FRAME : offset < 16 ? OPD_JAVA_PUSHED : OPD_JAVA_FULL);
+	}
 }
 
 static void other_code_is_told_apart(void **state)
@@ -300,6 +353,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_field_that_is_missing_refuses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_call_has_its_scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_leaf_has_a_shape, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_newer_machine_is_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_code_is_told_apart, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_method_has_names_and_lines, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_fingerprint_tells_other_code, set_up, tear_down),
