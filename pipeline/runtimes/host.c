@@ -4,11 +4,14 @@
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
 
-/* Of each owner and runtime: what can be saved up, and what is added in a second. */
-#define SPEND_NS             (200 * OP_NS_PER_MS)
+/*
+ * Of each owner and runtime: what can be saved up, and what is added in a second. A Java compiler
+ * that runs for three seconds asks for 120 ms and 80 MB of it.
+ */
+#define SPEND_NS             (500 * OP_NS_PER_MS)
 #define SPEND_NS_A_SECOND    (20 * OP_NS_PER_MS)
-#define SPEND_BYTES          (64ull << 20)
-#define SPEND_BYTES_A_SECOND (8ull << 20)
+#define SPEND_BYTES          (256ull << 20)
+#define SPEND_BYTES_A_SECOND (16ull << 20)
 
 static struct opd_runtime_budget *budget_of(struct opd_runtime_host *host, uint64_t owner, enum op_runtime runtime)
 {

@@ -129,6 +129,8 @@ static int ask_looker(struct opd_java_asking *asking, struct opd_java_ask *ask, 
 		asking->must_wait = true;
 		return -EAGAIN;
 	}
+	if (err == -ENOENT) /* the process is gone; of an item it means that no code is there */
+		err = -ESRCH;
 	parts->at = parts->answer.data;
 	parts->nr_bytes = parts->answer.length;
 	if (!err)
@@ -175,10 +177,10 @@ int opd_java_get_layout(struct opd_java_asking *asking)
 		err = take(&java->layout, sizeof(java->layout), &at, &nr_bytes);
 	op_text_free(&parts.answer);
 	java->has_layout = !err;
-	java->is_refused = err && err != -EAGAIN && err != -ENOENT && err != -EFAULT && err != -ENODATA;
+	java->is_refused = err && err != -EAGAIN && err != -ENOENT && err != -ESRCH && err != -EFAULT && err != -ENODATA;
 	if (java->is_refused && op_rate_allows(&rate, asking->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
-		op_log(OP_LOG_WARNING, "process %u: this Java is not known (%s; OpenJDK %d is): its functions have no names",
-		       java->about.pid, strerror(-err), OPD_JAVA_VERSION);
+		op_log(OP_LOG_WARNING, "process %u: this Java is not known (%s; OpenJDK %d and %d are): its functions have no names",
+		       java->about.pid, strerror(-err), OPD_JAVA_OLD, OPD_JAVA_NEW);
 	if (err && !asking->must_wait)
 		java->retry_ns = asking->now_ns + RETRY_NS;
 	return java->is_refused ? -EPROTONOSUPPORT : err;

@@ -4,11 +4,13 @@
 Java without flags for profilers: stacks cross its frames, and they have names and lines. A program
 that knows its own shares, interpreted, compiled, and in a pool of threads: each path is reported
 within 3 sigma. At least 98 % of the samples in Java have complete stacks with all names, also those
-of javac, of stacks that are not deeper than their copy.
+of javac, which are deep, with the default StackBytes=. Besides the installed Java, JAVA_OTHER=DIR
+names the folder with the java and javac of another one.
 """
 import collections
 import math
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -93,6 +95,16 @@ public class Shares {
 }
 """
 LINE_OF_LEAF = PROGRAM.splitlines().index("            x = (x ^ x >>> 17) * 6364136223846793005L + 1442695040888963407L;") + 1
+COMPILER = """
+public class Compiler {
+    public static void main(String[] args) throws Exception {
+        System.out.println(com.sun.tools.javac.Main.compile(java.util.Arrays.copyOfRange(args, 1, args.length)));
+        System.out.flush();
+        while (!new java.io.File(args[0]).exists())
+            Thread.sleep(20);
+    }
+}
+"""
 SOURCE = "class C%d {\n%s\n}\n"
 METHOD = """int f%d(int a, java.util.List<String> l) {
   int s = a; for (String x : l) { s += x.length() * %d; if (s > %d) s = g%d(s, l); }
@@ -142,15 +154,15 @@ def is_named(frames):
 
 
 def check_complete(what, stacks):
-    """Stacks with a Java frame are complete and named, but for those deeper than their copies, and those
-    that came before the tables of native images.
+    """Stacks with a Java frame are complete and named, but for those that came before the tables of native
+    images.
     """
     ends, good, total = collections.Counter(), 0, 0
     for (end, frames), count in stacks.items():
         if not any(f.kind == "java" for f in frames):
             continue
         ends[end] += count
-        if end not in ("cut", "too_deep", "no_table_yet"):
+        if end != "no_table_yet":
             total += count
             good += count * (end == "complete" and is_named(frames))
     print("%s: %d of %d samples complete and named, ends %s" % (what, good, total, dict(ends)))
@@ -171,20 +183,26 @@ def is_whole(frames):
     return "Shares.alpha" not in names or names.count("Shares.alpha") == DEPTH
 
 
-def run_program(box, ms, *flags, threads=1):
-    """Runs the program while it is profiled; its output is its CPU time below each path. It waits, so
-    that its names can be read before it ends.
+def run_program(box, flags, name, args):
+    """Runs a program while it is profiled, and returns the words of its first line. It waits before it
+    ends, so that its names can be read: those of the last quarter of a second may not be.
     """
     may_end = os.path.join(box.dir, "may_end")
     if os.path.exists(may_end):
         os.unlink(may_end)
-    program = box.start("java", *flags, "-cp", box.dir, "Shares", ms, threads, may_end, stdout=subprocess.PIPE, text=True)
-    work = [int(word) for word in program.stdout.readline().split()]
+    program = box.start(box.java, *flags, "-cp", box.dir, name, *[may_end if arg is None else arg for arg in args],
+                        stdout=subprocess.PIPE, text=True)
+    words = program.stdout.readline().split()
     box.opcontrol("--dump")
     with open(may_end, "w", encoding="utf-8"):
         pass
     require(program.wait(timeout=opdtest.HANG_SECONDS) == 0, "the program failed")
-    return work
+    return words
+
+
+def run_shares(box, ms, *flags, threads=1):
+    """The CPU time of the program below each path."""
+    return [int(word) for word in run_program(box, flags, "Shares", (ms, threads, None))]
 
 
 def check_shares(box, what, ms, *flags, threads=1):
@@ -193,7 +211,7 @@ def check_shares(box, what, ms, *flags, threads=1):
     box.start_daemon("--event=default", "--stacks=%d" % RATE)
     for repeat in (1, 1, 2, 4):
         for _ in range(repeat):
-            work.update(dict(zip(PATHS, run_program(box, ms, *flags, threads=threads))))
+            work.update(dict(zip(PATHS, run_shares(box, ms, *flags, threads=threads))))
         box.opcontrol("--stop")
         stacks = stacks_of(box.session, "java")
         below.clear()
@@ -229,7 +247,7 @@ def check_shares(box, what, ms, *flags, threads=1):
 def make_tables(box):
     """The row tables of libjvm.so and of the libraries are in the cache afterwards."""
     box.start_daemon("--event=default", "--stacks=%d" % RATE)
-    run_program(box, 500)
+    run_shares(box, 500)
     opdtest.wait_until(lambda: not box.status()["tables_waiting"], opdtest.HANG_SECONDS, "tables are not made")
     box.shutdown()
     box.opcontrol("--reset")
@@ -237,31 +255,46 @@ def make_tables(box):
 
 def check_javac(box):
     """A real program: its compiler, which is interpreted at first, then compiled, and loads classes."""
-    for c in range(6):
-        with open(os.path.join(box.dir, "C%d.java" % c), "w", encoding="utf-8") as stream:
+    sources = [os.path.join(box.dir, "C%d.java" % c) for c in range(6)]
+    for c, path in enumerate(sources):
+        with open(path, "w", encoding="utf-8") as stream:
             stream.write(SOURCE % (c, "\n".join(METHOD % (k, k + 1, k * 7, k, k, k, k) for k in range(60))))
     box.start_daemon("--event=default", "--stacks=%d" % RATE)
-    box.good("javac", "-d", box.dir, *(os.path.join(box.dir, "C%d.java" % c) for c in range(6)))
+    require(run_program(box, (), "Compiler", (None, "-d", box.dir, *sources)) == ["0"], "javac failed")
     box.opcontrol("--stop")
-    total = check_complete("javac", stacks_of(box.session, "javac"))
+    total = check_complete("javac", stacks_of(box.session, "java"))
     require(total > 50, "only %d samples of javac" % total)
     box.shutdown()
+    box.opcontrol("--reset")
 
 
-def java(box):
-    if not shutil.which("javac"):
-        raise Skip("there is no Java (openjdk-17-jdk-headless)")
-    version = box.run("java", "-XshowSettings:properties", "-version").err
-    if "java.specification.version = 17" not in version or os.uname().machine != "x86_64":
-        raise Skip("only Java 17 on x86-64 is known")
-    with open(os.path.join(box.dir, "Shares.java"), "w", encoding="utf-8") as stream:
-        stream.write(PROGRAM)
-    box.good("javac", "-d", box.dir, os.path.join(box.dir, "Shares.java"))
+def check_java(box, folder):
+    """The Java of a folder; "": that of PATH."""
+    version = box.run(os.path.join(folder, "java"), "-XshowSettings:properties", "-version").err
+    known = re.search(r"java\.specification\.version = (17|21)\b", version)
+    if not known or os.uname().machine != "x86_64":
+        return False
+    print("Java " + known.group(1))
+    box.java = os.path.join(folder, "java")
+    for name, text in (("Shares", PROGRAM), ("Compiler", COMPILER)):
+        with open(os.path.join(box.dir, name + ".java"), "w", encoding="utf-8") as stream:
+            stream.write(text)
+        box.good(os.path.join(folder, "javac"), "-d", box.dir, os.path.join(box.dir, name + ".java"))
     make_tables(box)
     check_shares(box, "compiled", 3000)
     check_shares(box, "interpreted", 3000, "-Xint")
     check_shares(box, "a pool of threads", 3000, threads=4)
     check_javac(box)
+    return True
+
+
+def java(box):
+    others = [os.environ["JAVA_OTHER"]] if "JAVA_OTHER" in os.environ else []
+    if not shutil.which("javac") and not others:
+        raise Skip("there is no Java (openjdk-17-jdk-headless)")
+    known = [check_java(box, folder) for folder in ([""] if shutil.which("javac") else []) + others]
+    if not any(known):
+        raise Skip("only Java 17 and 21 on x86-64 are known")
 
 
 if __name__ == "__main__":
