@@ -19,7 +19,6 @@ from opdtest import Skip, require
 from test_stack_shares import check_ledger
 
 RATE = 199
-COPY = 32768  # stacks of V8's compiler and collector are deep
 SECONDS = 6  # so that the start weighs little: much code runs once there
 LEAST = 300  # samples in the three functions
 NEEDED = 0.99
@@ -116,7 +115,7 @@ class Found:
 
 
 def check(box, node, way, script):
-    box.start_daemon("--event=default", "--stacks=%d:%d" % (RATE, COPY))
+    box.start_daemon("--event=default", "--stacks=%d" % RATE)
     found = Found()
     for repeat in (1, 1, 2, 4):
         box.opcontrol("--start")
@@ -172,7 +171,7 @@ def check_module(box, node):
     path = os.path.join(box.dir, "mod ule.mjs")
     with open(path, "w", encoding="ascii") as stream:
         stream.write(MODULE)
-    box.start_daemon("--event=default", "--stacks=%d:%d" % (RATE, COPY), "--separate=library,kernel,thread")
+    box.start_daemon("--event=default", "--stacks=%d" % RATE, "--separate=library,kernel,thread")
     box.good(node, path, SECONDS, timeout=opdtest.HANG_SECONDS)
     box.opcontrol("--stop")
     check_ledger(box.status())
