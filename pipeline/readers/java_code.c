@@ -555,7 +555,8 @@ int opd_java_read_place(struct opd_far_memory *memory, const struct opd_java_lay
 		    (!is_exact && (err = read_deoptimized(memory, layout, &blob, pc, &place))) ||
 		    (place.original_pc < 0 && (err = read_functions(memory, layout, &blob, pc, is_exact, &place, scopes))))
 			return err;
-	} else if (!strcmp(blob.words, "flush_icache_stub")) { /* native code calls it; it leaves the stack as it is */
+	} else if (!strcmp(blob.words, "flush_icache_stub")) {
+		/* native code calls it, and it leaves the stack as it is */
 		place.code = OPD_JAVA_STUB;
 		place.frame_bytes = sizeof(uint64_t);
 		place.shape = OPD_JAVA_NO_FRAME;

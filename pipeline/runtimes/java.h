@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Java (HotSpot, OpenJDK 17 and 21 on x86-64), without flags of the virtual machine. A compiled method has
- * a frame of fixed size, which its CodeBlob tells; an interpreted one keeps its method and its
- * caller below the frame pointer. A looker reads both (pipeline/readers/java.h); what it said is
- * kept, and asked again each second, because the machine replaces code.
+ * Java (HotSpot, OpenJDK 17 and 21 on x86-64), without flags of the virtual machine. A compiled
+ * method has a frame of fixed size, which its CodeBlob tells; an interpreted one keeps its method
+ * and its caller below the frame pointer. A looker reads both (pipeline/readers/java.h); what it
+ * said is kept, and asked again after some seconds, because the machine replaces code.
  *
  * Sync thread only.
  */

@@ -179,7 +179,8 @@ int opd_java_get_layout(struct opd_java_asking *asking)
 	java->has_layout = !err;
 	java->is_refused = err && err != -EAGAIN && err != -ENOENT && err != -ESRCH && err != -EFAULT && err != -ENODATA;
 	if (java->is_refused && op_rate_allows(&rate, asking->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
-		op_log(OP_LOG_WARNING, "process %u: this Java is not known (%s; OpenJDK %d and %d are): its functions have no names",
+		op_log(OP_LOG_WARNING,
+		       "process %u: this Java is not known (%s; OpenJDK %d and %d are): its functions have no names",
 		       java->about.pid, strerror(-err), OPD_JAVA_OLD, OPD_JAVA_NEW);
 	if (err && !asking->must_wait)
 		java->retry_ns = asking->now_ns + RETRY_NS;

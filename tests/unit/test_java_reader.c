@@ -172,7 +172,7 @@ static void a_newer_machine_is_known(void **state)
 	assert_memory_equal(text.data + sizeof(struct opd_java_method), expected, sizeof(expected));
 	op_text_free(&text);
 
-	/* push rbp; sub rsp, 32; cmp dword [r15 + 32], 1; jne: the last one ends where the frame is complete */
+	/* push rbp; sub rsp, 32; cmp dword [r15 + 32], 1; jne, and the frame is complete */
 	box_put(box, BOX_BLOB + 8 * BOX_blob_complete, 30, 4);
 	box_put(box, BOX_START + 16, 0x1207f8141, 8);
 	box_put(box, BOX_START + 24, 0x850f, 6);
