@@ -12,7 +12,7 @@ BUILD_PACKAGES="gcc make autoconf automake pkg-config $LIBRARY_PACKAGES"
 TEST_PACKAGES="ccache g++ libbpf-dev libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
 	coreutils util-linux binutils mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh debuginfod nodejs
 	protobuf-compiler golang-go rustc llvm dwz valgrind bolt-19 mold tmux chromium openjdk-17-jdk-headless
-	perl libperl-dev php-cli php-dev ruby"
+	perl libperl-dev php-cli php-dev ruby musl-tools python3-venv libpython3-dev"
 DEMO_PACKAGES="xz-utils gzip coreutils python3 clang libbpf-dev"
 BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev
 	liblttng-ust-dev liblttng-ctl-dev lttng-tools"

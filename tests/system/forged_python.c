@@ -5,7 +5,8 @@
  * It exports the symbols by which opd knows Python, and burns CPU time in its "loop".
  * WAY: loop: the list of frames is a circle; lengths: names and tables are longer than all memory;
  * wild: frames point nowhere; state: no state of a thread; bits: all bits of a string are set, and
- * its name has control characters; good: one frame of forged() in /a/forged.py.
+ * its name has control characters; good: one frame of forged() in /a/forged.py; direct: the same,
+ * where the state of the thread has the frame itself, as from 3.13 on.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -75,6 +76,8 @@ static void lie(const char *way)
 	} else if (!strcmp(way, "state")) {
 		put(&state, STATE_THREAD, 1);
 		put(&state, 8, (uintptr_t)&state); /* the list is a circle */
+	} else if (!strcmp(way, "direct")) {
+		put(&state, STATE_FRAME, (uintptr_t)&frames[0]);
 	} else if (!strcmp(way, "bits")) {
 		put_text(&name, "\x1b[2J\x1f\n\x9b\xff");
 		put(&name, 32, UINT32_MAX);

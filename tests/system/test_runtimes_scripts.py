@@ -3,7 +3,7 @@
 """
 Perl, PHP and Ruby with nothing prepared: a program whose paths have 50, 30 and 20 % of its work has
 these shares within 3 sigma, nearly all of its samples have their functions, and the innermost one
-has its line.
+has its line. Forged ones, whose lists are circles and whose lengths lie, cost a counter.
 """
 import collections
 import math
@@ -12,10 +12,11 @@ import re
 import shutil
 
 import opdtest
+import test_python
 from opdtest import require
 
 SOURCE = os.path.realpath(os.environ["OPD_SOURCE"])
-RATE = 199
+RATE, FORGED_RATE = 199, 997
 MS = 5000      # of CPU time
 NEEDED = 0.97  # of the samples of a program: with all functions
 LEAST = 500    # samples
@@ -135,11 +136,62 @@ def check(box, name):
     box.opcontrol("--reset")
 
 
+    """opd lives; each way to lie is a counter, or a name that is no name."""
+LIES = (
+    ("perl", "loop", "[too deep]", "deep"), ("perl", "wild", "[not readable]", "fault"),
+    ("perl", "lengths", "[not readable]", "fault"), ("perl", "negative", "[not readable]", "fault"),
+    ("perl", "bits", "[not readable]", "unnamed"), ("perl", "good", "main::forged(perl:/a/forged.pl:7)", "complete"),
+    ("php", "loop", "[too deep]", "deep"), ("php", "wild", "[not readable]", "fault"),
+    ("php", "lengths", "", "complete"), ("php", "bits", "[not readable]", "unnamed"),
+    ("php", "good", "forged(php:/a/forged.php:7)", "complete"),
+    ("ruby", "loop", "[too deep]", "deep"), ("ruby", "wild", "[not readable]", "fault"),
+    ("ruby", "lengths", "[not readable]", "fault"), ("ruby", "bits", "[not readable]", "unnamed"),
+    ("ruby", "good", "forged(ruby:/a/forged.rb:7)", "complete"),
+)
+
+
+def run_forged(box, runtime, way, path):
+    for _ in range(2):  # the first one makes opd know the file
+        if runtime == "ruby":
+            library = os.path.join(os.path.dirname(box.work), "forged_ruby.so")
+            box.good(path, env={"LD_PRELOAD": library, "OPD_FORGED_WAY": way}, timeout=opdtest.HANG_SECONDS)
+        else:
+            box.good(path, way, "600", timeout=opdtest.HANG_SECONDS)
+        box.opcontrol("--dump")
+        opdtest.wait_until(lambda: not box.status()["stacks_waiting"], opdtest.HANG_SECONDS, "stacks wait for tables")
+
+
+def check_forged(box):
+    """opd lives, and its rings do not fill; each way to lie is a counter or a name that is no name."""
+    box.start_daemon("--event=default", "--stacks=%d" % FORGED_RATE)
+    for runtime, way, wanted, counter in LIES:
+        name = "%s-%s" % (runtime, way)
+        path = box.copy_work(name, "forged_" + runtime if runtime != "ruby" else "work")
+        before = box.status()
+        run_forged(box, runtime, way, path)
+        found = test_python.own_stacks(box, name)
+        as_wanted = sum(count for line, count in found.items()
+                        if any(step.startswith(wanted) and "(%s:" % runtime in step for step in line.split(";")))
+        total, counter = sum(found.values()), "%s_%s" % (runtime, counter)
+        more = box.status()[counter] - before[counter]
+        print("%s: %d of %d stacks with %r, %s %d" % (name, as_wanted, total, wanted, counter, more))
+        require(total >= LEAST and as_wanted > 0.4 * total, "%s: %d of %d" % (name, as_wanted, total))
+        require(more > 0.3 * total, "%s: %s is %d of %d" % (name, counter, more, total))
+    names = [step for line, _ in test_python.read(box) for step in line.split(";") if re.search(r"\((perl|php|ruby):", step)]
+    require(all(len(step) < 1100 and not re.search("[\0-\x1f]", step) for step in names), "a name is too long, or raw")
+    box.opcontrol("--stop")
+    test_python.check_ledger(box.status())
+    box.shutdown()
+    box.opcontrol("--reset")
+
+
 def test(box):
     missing = [name for name, language in LANGUAGES.items() if not shutil.which(language[0])]
     for name in LANGUAGES:
         if name not in missing:
             check(box, name)
+    if "OPD_WAITS" in box.env:
+        check_forged(box)
     if missing:
         raise opdtest.Skip("not installed: %s" % ", ".join(missing))
 
