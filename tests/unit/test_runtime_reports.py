@@ -214,6 +214,33 @@ class Minutes(RuntimeCase):
         self.assertEqual([(row["function"], row["self"], row["total"]) for row in found["functions"]],
                          [("Sum.add", 20, 20), ("handler", 4, 24), ("<module>", 0, 24)])
 
+    def test_over_time(self):
+        """A stack counts for its innermost function, or for one that is in it, in each minute."""
+        def course(*options):
+            rows = list(csv.reader(io.StringIO(self.report("-l", "--runtime=python", "--format=csv", *options))))[1:]
+            found = {}
+            for _, _, name, samples, total in rows:
+                found.setdefault(name, []).append((int(samples), int(total)))
+            return found
+        self.assertEqual(course("--over-time"), {"Sum.add (sums.py:7)": [(10, 15), (20, 25), (30, 35)],
+                                                 "handler (app.py:41)": [(4, 15), (4, 25), (4, 35)]})
+        for name in ("handler", "handler (app.py:41)"):
+            self.assertEqual(course("--over-time=" + name), {name: [(14, 15), (24, 25), (34, 35)]})
+        self.assertEqual(course("--over-time=Sum.add", *self.span), {"Sum.add": [(20, 25)]})
+        text = self.report("-l", "--runtime", "--over-time")
+        self.assertIn("Samples: ", text)
+        self.assertIn("Sum.add (sums.py:7)", text)
+        self.report("-l", "--runtime=java", "--over-time", rc=1)
+        self.assertIn("no stack of that time has a function of java", self.err)
+        self.report("-l", "--runtime", "--over-time=main", rc=1)
+        self.assertIn("--over-time=main: no application and no function of a runtime has that name", self.err)
+
+    def test_differences_of_time(self):
+        spans = ["@%d..@%d" % (BEGIN + 60 * minute, BEGIN + 60 * minute + 60) for minute in (0, 2)]
+        rows = list(csv.DictReader(io.StringIO(self.report("-l", "--runtime", "--format=csv", "--diff=" + spans[0], spans[1]))))
+        self.assertEqual([(row["function"], row["before"], row["after"]) for row in rows],
+                         [("Sum.add", "10", "30"), ("handler", "4", "4")])
+
     def test_page(self):
         """The map of time has them at the same nodes as the session."""
         path = os.path.join(self.dir, "page.html")
@@ -249,6 +276,33 @@ class Functions(RuntimeCase):
         self.assertIn("Runtime: python has 99 samples, 95.19 %", text)
         self.assertEqual(len(self.report("-l", "--runtime", "prog", "--top=2", "--no-header").splitlines()), 2)
         self.assertEqual(len(self.report("-l", "-n", "--runtime=python").splitlines()), 3)
+
+    def test_difference(self):
+        """A new version of a program has its functions at other lines and in another folder."""
+        self.store.add([*self.outer(), self.runtime(MODULE), self.runtime(HANDLER)], 100)
+        self.store.add([*self.outer(), self.runtime(MODULE), self.runtime(INNER)], 300)
+        self.store.write(os.path.join(self.session, "stacks"))
+        shutil.copytree(self.session, os.path.join(self.dir, "samples", "before"))
+        self.store.__init__()
+        self.store.add([*self.outer(), self.runtime(("python", "/srv/v2/app.py", "handler", 44))], 300)
+        self.store.add([*self.outer(), self.runtime(("python", "/srv/v2/lib/sums.py", "Sum.add", 7))], 50)
+        self.store.add([*self.outer(), self.runtime(("node", "/srv/a.js", "handler", 3), image=OTHER)], 1)
+        self.store.add([self.native("_start")], 49)
+        sides = ("{", "session:before", "}", "{", "session:current", "}")
+        text = self.report("-l", "--runtime", *sides).splitlines()
+        self.assertEqual([line.split() for line in text], [
+            ["Stacks:", "400", "before,", "400", "after"],
+            ["before", "after", "%", "before", "%", "after", "points", "runtime", "function", "(file:line)"],
+            ["300", "50", "75.0000", "12.5000", "-62.50", "python", "Sum.add", "(sums.py:7)"],
+            ["100", "300", "25.0000", "75.0000", "+50.00", "python", "handler", "(app.py:44)"],
+            ["0", "1", "0.0000", "0.2500", "+0.25", "node", "handler", "(a.js:3)", "noise"]])
+        found = json.loads(self.report("-l", "--runtime=python", "--format=json", "--top=1", *sides))["runtimes"]
+        self.assertEqual(found["samples"], [400, 400])
+        self.assertEqual([(row["function"], row["file"], row["self"], row["points"]) for row in found["functions"]],
+                         [("Sum.add", "/srv/v2/lib/sums.py", [300, 50], -62.5)])
+        self.assertEqual(len(self.report("-l", "--runtime", "--no-header", "--threshold=1", *sides).splitlines()), 2)
+        self.report("-l", "--runtime=perl", *sides, rc=1)
+        self.assertIn("no stack has a function of perl", self.err)
 
     def test_explain(self):
         """The page of --explain has the figures of the report that it names."""

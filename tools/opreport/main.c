@@ -594,7 +594,8 @@ static int write_change(struct report reports[2])
 
 	return options->html    ? report_page(reports, 2)
 	       : options->waits ? opr_waits_compare(&reports[0].run, &reports[1].run, options)
-				: compare_symbols(reports);
+	       : options->runtimes ? opr_runtimes_compare(&reports[0].run, &reports[1].run, options)
+				   : compare_symbols(reports);
 }
 
 /* `before`, `after`: the profile specifications. */
@@ -711,7 +712,10 @@ static int report_over_time(const struct opr_options *options, const struct opr_
 	err = opr_run_to(&report.run, OPR_STEP_READ);
 	if (err)
 		goto out;
-	err = (options->waits ? opr_course_read_waits : opr_course_read)(&course, &report.run, options->course_of);
+	if (options->runtimes)
+		err = opr_course_read_runtimes(&course, &report.run, options->course_of, options->runtime);
+	else
+		err = (options->waits ? opr_course_read_waits : opr_course_read)(&course, &report.run, options->course_of);
 	if (err)
 		goto out;
 	err = open_output(&report);

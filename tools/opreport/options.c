@@ -312,7 +312,6 @@ static int check_runtimes(const struct opr_options *options)
 		{ options->runtimes && options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON &&
 			  options->format != OPR_FORMAT_CSV,
 		  "--runtime is written as text, --format=csv or --format=json" },
-		{ options->runtimes && (options->diff || options->top_changes), "--runtime is of one profile" },
 		{ query->native != OPR_NATIVE_FOLD && !query->stacks, "--native is meaningless without --stacks and --html" },
 		{ query->native == OPR_NATIVE_ONLY && options->format == OPR_FORMAT_PERF,
 		  "--format=perf has addresses, which functions of runtimes do not have: leave out --native=only" },

@@ -6,6 +6,7 @@
 #ifndef OPR_OVER_TIME_H
 #define OPR_OVER_TIME_H
 
+#include "libop/stacks/runtime_name.h"
 #include "tools/report/run.h"
 
 /* A minute as a rule, or an hour. */
@@ -38,6 +39,13 @@ int opr_course_read(struct opr_course *course, struct opr_run *run, const char *
  */
 int opr_course_read_waits(struct opr_course *course, struct opr_run *run,
 			  const char *name) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+
+/*
+ * The same of functions of runtimes, or of one: of those that were innermost most often, or of one
+ * with this name, whatever it called.
+ */
+int opr_course_read_runtimes(struct opr_course *course, struct opr_run *run, const char *name,
+			     enum op_runtime runtime) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 void opr_course_free(struct opr_course *course) OP_NONNULL;
 

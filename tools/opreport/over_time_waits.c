@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The course of waits, from the stacks of the timelines with their names. */
+/* The course of waits, or of functions of runtimes, from the stacks of the timelines. */
 #include <errno.h>
 
 #include "tools/common/log.h"
@@ -15,7 +15,9 @@
 
 struct reading {
 	struct opr_course *course;
-	const char *name; /* NULL: the functions that waited longest */
+	const char *name; /* NULL: the functions that waited longest, or have most samples */
+	bool of_runtimes;
+	enum op_runtime runtime; /* of this one only; OP_RUNTIME_none: of all */
 	struct opr_call_tree tree;
 	struct opr_stack_contexts contexts;
 	bool show_idle;
@@ -28,7 +30,24 @@ static const struct opr_stack_context *context_of(const struct reading *reading,
 
 static bool is_idle(const struct reading *reading, const struct opr_stack_time *time)
 {
-	return !reading->show_idle && context_of(reading, time)->state == OP_WAIT_blocked && opr_idle_blocked(time->node);
+	return !reading->of_runtimes && !reading->show_idle && context_of(reading, time)->state == OP_WAIT_blocked && opr_idle_blocked(time->node);
+}
+
+static bool is_of_runtime(const struct reading *reading, const struct opr_call_function *function)
+{
+	return function->kind == OPR_CALL_RUNTIME &&
+	       (!reading->runtime || !strcmp(op_runtime_word(reading->runtime), function->image));
+}
+
+/* The function that a stack counts for: that waited, or the innermost one of a runtime. NULL: none. */
+static const struct opr_call_function *site_of(const struct reading *reading, const struct opr_stack_time *time)
+{
+	if (!reading->of_runtimes)
+		return opr_wait_site(time->node);
+	for (const struct opr_call_node *node = time->node; node->parent; node = node->parent)
+		if (is_of_runtime(reading, node->function))
+			return node->function;
+	return NULL;
 }
 
 static bool has_name(const char *full, const char *name)
@@ -36,10 +55,12 @@ static bool has_name(const char *full, const char *name)
 	return !strcmp(full, name) || !strcmp(opr_base_name(full), name);
 }
 
-static bool is_called_by(const struct opr_call_node *node, const char *name)
+/* Of a function of a runtime, file and line need not be given. */
+static bool is_called_by(const struct reading *reading, const struct opr_call_node *node)
 {
-	for (; node->parent->parent; node = node->parent)
-		if (!strcmp(node->function->name, name))
+	for (; node->parent && node->parent->parent; node = node->parent)
+		if ((!reading->of_runtimes || is_of_runtime(reading, node->function)) &&
+		    (!strcmp(node->function->name, reading->name) || !strcmp(opr_call_bare_name(node->function), reading->name)))
 			return true;
 	return false;
 }
@@ -48,9 +69,9 @@ static bool is_of(const struct reading *reading, const struct opr_stack_time *ti
 {
 	if (!strcmp(what, "application"))
 		return has_name(context_of(reading, time)->app, reading->name);
-	if (!strcmp(what, "image"))
-		return has_name(opr_wait_site(time->node)->image, reading->name);
-	return is_called_by(time->node, reading->name);
+	if (!strcmp(what, "function"))
+		return is_called_by(reading, time->node);
+	return !reading->of_runtimes && has_name(opr_wait_site(time->node)->image, reading->name);
 }
 
 /* What has the name: an application, else an image, else a function. */
@@ -64,7 +85,8 @@ static int find_match(struct reading *reading)
 				reading->course->what = whats[i];
 				return opr_words_add(&reading->course->rows, reading->name) < 0 ? opr_no_memory() : 0;
 			}
-	return opr_error(-ENOENT, "--over-time=%s: no application, image or function that waited has that name", reading->name);
+	return opr_error(-ENOENT, "--over-time=%s: no application%s has that name", reading->name,
+			 reading->of_runtimes ? " and no function of a runtime" : ", image or function that waited");
 }
 
 struct sum {
@@ -90,10 +112,12 @@ static int choose_functions(struct reading *reading, struct sum *sums, size_t nr
 	reading->course->what = "function";
 	for (size_t i = 0; i < reading->contexts.nr_times; i++) {
 		const struct opr_stack_time *time = &reading->contexts.times[i];
-		struct sum *sum = &sums[opr_wait_site(time->node)->index];
+		const struct opr_call_function *site = site_of(reading, time);
 
-		sum->function = opr_wait_site(time->node);
-		sum->us += is_idle(reading, time) ? 0 : time->count;
+		if (!site)
+			continue;
+		sums[site->index].function = site;
+		sums[site->index].us += is_idle(reading, time) ? 0 : time->count;
 	}
 	qsort(sums, nr_sums, sizeof(*sums), compare_sums);
 	for (size_t i = 0; i < nr_sums && sums[i].us && rows->nr_words < ROWS_MAX && !err; i++)
@@ -104,12 +128,13 @@ static int choose_functions(struct reading *reading, struct sum *sums, size_t nr
 
 static size_t row_of(const struct reading *reading, const struct opr_stack_time *time)
 {
+	const struct opr_call_function *site = site_of(reading, time);
 	const struct opr_words *rows = &reading->course->rows;
-	size_t row = 0;
+	size_t row = site ? 0 : rows->nr_words;
 
 	if (reading->name)
 		return is_of(reading, time, reading->course->what) ? 0 : rows->nr_words;
-	while (row < rows->nr_words && strcmp(rows->words[row], opr_wait_site(time->node)->name) != 0)
+	while (row < rows->nr_words && strcmp(rows->words[row], site->name) != 0)
 		row++;
 	return row;
 }
@@ -153,29 +178,56 @@ static int make_course(struct reading *reading)
 	return err;
 }
 
-int opr_course_read_waits(struct opr_course *course, struct opr_run *run, const char *name)
+static int set_event(struct opr_course *course, const struct opr_stack_sums *sums)
 {
-	struct reading reading = { .course = course, .name = name, .show_idle = run->query->show_idle };
+	if (!course->is_time && sums->events.nr_words > 1)
+		return opr_error(-EINVAL, "the stacks are of several events: event:NAME chooses one");
+	course->event = strdup(course->is_time || !sums->events.nr_words ? OP_WAITS_NAME : sums->events.words[0]);
+	return course->event ? 0 : opr_no_memory();
+}
+
+static int read_course(struct reading *reading, struct opr_run *run, const struct opr_query *query)
+{
 	struct opr_short_names names = { 0 };
 	struct opr_stack_sums sums = { 0 };
 	int err;
 
-	reading.contexts.max_spans = BINS_MAX;
-	course->is_time = true;
-	course->event = strdup(OP_WAITS_NAME);
-	err = course->event ? opr_stacks_read(&reading.tree, &sums, &run->selection, run->query, &reading.contexts) :
-			      opr_no_memory();
-	if (!err && !reading.contexts.nr_times)
-		err = opr_error(-ENOENT, "no timeline has waits of that time: opcontrol --history lists what is kept");
+	reading->contexts.max_spans = BINS_MAX;
+	err = opr_stacks_read(&reading->tree, &sums, &run->selection, query, &reading->contexts);
+	if (!err && !reading->contexts.nr_times)
+		err = opr_error(-ENOENT, "no timeline has %s of that time: opcontrol --history lists what is kept",
+				reading->course->is_time ? "waits" : "stacks");
+	if (!err)
+		err = set_event(reading->course, &sums);
 	if (!err)
 		err = opr_short_images_find(&names, &sums, NULL);
 	if (!err) {
-		opr_short_images_set(&names, &reading.tree, &reading.contexts);
-		err = make_course(&reading);
+		opr_short_images_set(&names, &reading->tree, &reading->contexts);
+		err = make_course(reading);
 	}
+	if (!err && !reading->course->rows.nr_words && reading->of_runtimes)
+		err = opr_error(-ENOENT, "no stack of that time has a function of %s",
+				reading->runtime ? op_runtime_word(reading->runtime) : "a runtime");
 	opr_short_names_free(&names);
 	opr_stack_sums_free(&sums);
-	opr_call_tree_free(&reading.tree);
-	opr_stack_contexts_free(&reading.contexts);
+	opr_call_tree_free(&reading->tree);
+	opr_stack_contexts_free(&reading->contexts);
 	return err;
+}
+
+int opr_course_read_waits(struct opr_course *course, struct opr_run *run, const char *name)
+{
+	struct reading reading = { .course = course, .name = name, .show_idle = run->query->show_idle };
+
+	course->is_time = true;
+	return read_course(&reading, run, run->query);
+}
+
+int opr_course_read_runtimes(struct opr_course *course, struct opr_run *run, const char *name, enum op_runtime runtime)
+{
+	struct reading reading = { .course = course, .name = name, .of_runtimes = true, .runtime = runtime };
+	struct opr_query query = *run->query;
+
+	query.native = OPR_NATIVE_NONE;
+	return read_course(&reading, run, &query);
 }

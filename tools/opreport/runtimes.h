@@ -9,4 +9,8 @@
 /* Writes the report. The run is at OPR_STEP_READ. 0 or -errno after a message. */
 int opr_runtimes_report(struct opr_run *run, const struct opr_options *options) OP_NONNULL OP_MUST_CHECK;
 
+/* The same of two runs: how the share of each function has changed. */
+int opr_runtimes_compare(struct opr_run *before, struct opr_run *after,
+			 const struct opr_options *options) OP_NONNULL OP_MUST_CHECK;
+
 #endif
