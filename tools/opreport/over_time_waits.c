@@ -30,7 +30,9 @@ static const struct opr_stack_context *context_of(const struct reading *reading,
 
 static bool is_idle(const struct reading *reading, const struct opr_stack_time *time)
 {
-	return !reading->of_runtimes && !reading->show_idle && context_of(reading, time)->state == OP_WAIT_blocked && opr_idle_blocked(time->node);
+	if (reading->of_runtimes || reading->show_idle)
+		return false;
+	return context_of(reading, time)->state == OP_WAIT_blocked && opr_idle_blocked(time->node);
 }
 
 static bool is_of_runtime(const struct reading *reading, const struct opr_call_function *function)
@@ -39,7 +41,7 @@ static bool is_of_runtime(const struct reading *reading, const struct opr_call_f
 	       (!reading->runtime || !strcmp(op_runtime_word(reading->runtime), function->image));
 }
 
-/* The function that a stack counts for: that waited, or the innermost one of a runtime. NULL: none. */
+/* The function a stack counts for: that waited, or the innermost one of a runtime. NULL: none. */
 static const struct opr_call_function *site_of(const struct reading *reading, const struct opr_stack_time *time)
 {
 	if (!reading->of_runtimes)
