@@ -64,9 +64,12 @@ tests/%.o: tests/%.c
 plain_programs = $(addprefix tests/system/,clockshim.so crowd deep faultshim.so family forged_perl forged_php \
 	forged_python forged_ruby.so hanging \
 	storm storm_lib.so storm_worker waits work) tests/bench/pingpong
+plain_programs = $(addprefix tests/system/,clockshim.so crowd deep faultshim.so family forged_java forged_python \
+	hanging storm storm_lib.so storm_worker waits work) tests/bench/pingpong
 plain_flags = $(if $(filter %.so,$@),-fPIC -shared -Wl$(comma)-z$(comma)noexecstack -U_FORTIFY_SOURCE)
 comma = ,
 tests/system/storm_worker: private plain_flags = -static
+tests/system/forged_java: private plain_flags = -rdynamic
 $(plain_programs): private AM_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
 $(filter-out %.so,$(plain_programs)): %: %.c
 $(filter %.so,$(plain_programs)): %.so: %.c

@@ -11,7 +11,7 @@
 
 #define OP_RUNTIME_STATS(X) \
 	X(processes, "processes with the runtime that had samples") \
-	X(refused, "files with a runtime that opd cannot read: the log says why") \
+	X(refused, "files, or processes of Node and Java, that opd cannot read: the log says why") \
 	X(samples, "samples of its threads") \
 	X(complete, "all functions of the runtime have names, to the outermost one") \
 	X(none, "no function of the runtime was running, or none was found") \

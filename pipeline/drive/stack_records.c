@@ -137,7 +137,7 @@ static bool has_table(struct opd_stacks *stacks, const struct opd_stack_waiting 
 	const struct op_row_table *table;
 
 	if (waiting->awaits_runtime)
-		return opd_runtimes_can_ask(stacks->runtimes);
+		return opd_runtimes_can_ask(stacks->runtimes, waiting->taken.sample.pid);
 	if (!stacks->tables)
 		return false;
 	return !waiting->deferred && opd_tables_find(stacks->tables, waiting->pending_cookie, &waiting->pending_source, &table) !=

@@ -33,7 +33,7 @@ bool opd_runtime_may_spend(struct opd_runtime_host *host, uint64_t owner, enum o
 		budget->bytes = bytes < (int64_t)SPEND_BYTES ? bytes : (int64_t)SPEND_BYTES;
 		budget->at_ns = now_ns;
 	}
-	host->is_out |= budget->ns <= 0 || budget->bytes <= 0;
+	host->is_spent |= budget->ns <= 0 || budget->bytes <= 0;
 	return budget->ns > 0 && budget->bytes > 0;
 }
 

@@ -25,8 +25,9 @@ struct opd_runtime_budget {
 struct opd_runtime_host {
 	struct opd_lookers *lookers;     /* the caller's */
 	struct opd_runtime_names *names; /* owned */
-	/* until the next turn: a budget was used up, or no looker had time */
-	bool is_out;
+	bool is_out;   /* until the next turn: no looker had time */
+	bool is_spent; /* since the last ask began: its owner's budget was used up */
+	uint64_t nr_refused[OP_NR_RUNTIMES]; /* processes whose version is not known */
 	struct opd_runtime_budget budgets[OPD_RUNTIME_BUDGETS];
 };
 

@@ -178,6 +178,7 @@ int opd_java_get_layout(struct opd_java_asking *asking)
 	op_text_free(&parts.answer);
 	java->has_layout = !err;
 	java->is_refused = err && err != -EAGAIN && err != -ENOENT && err != -ESRCH && err != -EFAULT && err != -ENODATA;
+	java->host->nr_refused[OP_RUNTIME_java] += java->is_refused;
 	if (java->is_refused && op_rate_allows(&rate, asking->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
 		op_log(OP_LOG_WARNING,
 		       "process %u: this Java is not known (%s; OpenJDK %d and %d are): its functions have no names",

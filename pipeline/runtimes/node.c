@@ -148,6 +148,7 @@ static bool learn_layout(struct process *process, const struct opd_runtime_frame
 	process->state = LAYOUT_REFUSED;
 	if (table)
 		take_words(process, table);
+	process->host->nr_refused[OP_RUNTIME_node] += process->state == LAYOUT_REFUSED;
 	if (process->state == LAYOUT_REFUSED)
 		op_log(OP_LOG_INFO, "functions of JavaScript in process %u are not named: its version of V8 is not known",
 		       process->about.pid);
@@ -222,10 +223,11 @@ static int ask_looker(struct process *process, const struct opd_node_wanted *wan
 	struct opd_node_found found;
 	const char *texts[3];
 	size_t at = 0;
-	int err = -EBUSY;
+	int err;
 
-	if (opd_runtime_may_spend(host, process->owner, OP_RUNTIME_node, now_ns))
-		err = opd_node_ask(host->lookers, &process->about, &process->layout, wanted, nr_wanted, ret_answer);
+	if (!opd_runtime_may_spend(host, process->owner, OP_RUNTIME_node, now_ns))
+		return -EBUSY;
+	err = opd_node_ask(host->lookers, &process->about, &process->layout, wanted, nr_wanted, ret_answer);
 	if (err) {
 		host->is_out |= err == -EBUSY;
 		return err;
@@ -584,8 +586,11 @@ static enum opd_runtime_how ask(void *own, const struct opd_runtime_frame *frame
 		return OPD_RUNTIME_GUESS;
 	if (!learn_layout(process, frame))
 		return frame->may_wait ? OPD_RUNTIME_WAIT : OPD_RUNTIME_GUESS;
-	if (process->state != LAYOUT_KNOWN)
+	if (process->state != LAYOUT_KNOWN) {
+		/* another reader, as of a perf map, may know its code */
+		*fault = OPD_RUNTIME_FAULT;
 		return OPD_RUNTIME_GUESS;
+	}
 	if (!read_frame(process, frame, &context, &wanted))
 		return ask_bare(process, frame);
 	if (is_frame_type(process, context))

@@ -23,6 +23,7 @@ struct process {
 	void *own;                           /* of the kind */
 	uint32_t changes;                    /* opd_process_changes when it was looked at */
 	uint64_t looked_ns;
+	uint64_t waits_turn; /* the last one in which there was no budget for it */
 	struct process *next; /* in the list of all */
 };
 
@@ -31,6 +32,7 @@ struct opd_runtimes {
 	struct op_htable processes;
 	struct process *all;
 	bool has_waited;
+	uint64_t turn; /* counts them, from 1 on */
 	uint64_t wanted; /* a bit for each enum op_runtime */
 	uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS];
 	/* of the walk */
@@ -46,6 +48,7 @@ int opd_runtimes_new(struct opd_lookers *lookers, uint64_t wanted, struct opd_ru
 		return -ENOMEM;
 	runtimes->host.lookers = lookers;
 	runtimes->wanted = wanted;
+	runtimes->turn = 1;
 	runtimes->host.names = opd_runtime_names_new();
 	if (!runtimes->host.names) {
 		free(runtimes);
@@ -217,8 +220,11 @@ enum opd_runtime_how opd_runtimes_ask(struct opd_runtimes *runtimes, const struc
 	ret_answer->nr_functions = 0;
 	if (!process)
 		return OPD_RUNTIME_GUESS;
+	runtimes->host.is_spent = false;
 	how = process->kind->ask(process->own, frame, ret_answer, &fault);
 	runtimes->has_waited |= how == OPD_RUNTIME_WAIT;
+	if (how == OPD_RUNTIME_WAIT && runtimes->host.is_spent)
+		process->waits_turn = runtimes->turn;
 	if (how != OPD_RUNTIME_GUESS || ret_answer->nr_functions || fault)
 		runtimes->runtime = process->kind->runtime;
 	runtimes->fault = fault > runtimes->fault ? fault : runtimes->fault;
@@ -245,14 +251,18 @@ void opd_runtimes_count(struct opd_runtimes *runtimes, bool is_complete, bool is
 
 void opd_runtimes_add_counts(const struct opd_runtimes *runtimes, uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS])
 {
-	for (size_t i = 0; i < OP_NR_RUNTIMES; i++)
+	for (size_t i = 0; i < OP_NR_RUNTIMES; i++) {
 		for (size_t k = 0; k < OP_NR_RUNTIME_STATS; k++)
 			stats[i][k] += runtimes->stats[i][k];
+		stats[i][OP_RUNTIME_STAT_refused] += runtimes->host.nr_refused[i];
+	}
 }
 
-bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes)
+bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes, uint32_t pid)
 {
-	return !runtimes->host.is_out;
+	const struct process *process = find(runtimes, pid);
+
+	return !runtimes->host.is_out && !(process && process->waits_turn == runtimes->turn);
 }
 
 bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver *resolver)
@@ -261,6 +271,7 @@ bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver 
 
 	runtimes->has_waited = false;
 	runtimes->host.is_out = false;
+	runtimes->turn++;
 	for (struct process **at = &runtimes->all; *at;) {
 		struct process *process = *at;
 

@@ -40,8 +40,11 @@ void opd_runtimes_count(struct opd_runtimes *runtimes, bool is_complete, bool is
 /* Adds what was seen since opd was started (libop/control/runtime_stats.h). */
 void opd_runtimes_add_counts(const struct opd_runtimes *runtimes, uint64_t stats[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS]) OP_NONNULL;
 
-/* False: asking again in this turn is in vain. */
-bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes) OP_NONNULL;
+/*
+ * False: asking about a process again is in vain in this turn. One whose owner has no budget left
+ * keeps no other one waiting.
+ */
+bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes, uint32_t pid) OP_NONNULL;
 
 /* In each turn: forgets processes that are gone. True: an answer was OPD_RUNTIME_WAIT meanwhile. */
 bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver *resolver) OP_NONNULL;

@@ -276,6 +276,9 @@ static void a_missing_word_refuses(void **state OP_UNUSED)
 	table.nr_words++;
 	assert_int_equal(ask(0x1000, IMAGE, false, true), OPD_RUNTIME_GUESS);
 	assert_int_equal(nr_asked, 0);
+	/* each sample is counted, and the process once */
+	assert_int_equal(fault, OPD_RUNTIME_FAULT);
+	assert_int_equal(host.nr_refused[OP_RUNTIME_node], 1);
 }
 
 /* A frame whose function was moved away has no name, until another one has the same bytecode. */
@@ -333,6 +336,24 @@ static void an_old_answer_is_none(void **state OP_UNUSED)
 	assert_int_equal(ask(0x1000, IMAGE, false, false), OPD_RUNTIME_PASS);
 	expect_function(TEXT_BAD, 0);
 	assert_int_equal(fault, OPD_RUNTIME_NAMELESS);
+}
+
+/* Without budget the stacks of this owner wait; those of others are asked about all the same. */
+static void a_budget_stops_its_owner_only(void **state OP_UNUSED)
+{
+	struct node_function made = make("f");
+
+	set_frame(FP, made.function, made.bytecode, 53);
+	assert_true(opd_runtime_may_spend(&host, 1, OP_RUNTIME_node, op_now_ns()));
+	opd_runtime_spend(&host, 1, OP_RUNTIME_node, OP_NS_PER_S, 0);
+	assert_int_equal(ask(0x1000, IMAGE, false, true), OPD_RUNTIME_WAIT);
+	assert_int_equal(nr_asked, 0);
+	assert_true(host.is_spent);
+	assert_false(host.is_out);
+	assert_true(opd_runtime_may_spend(&host, 2, OP_RUNTIME_node, op_now_ns()));
+	passed_ns += 60 * (uint64_t)OP_NS_PER_S;
+	assert_int_equal(ask(0x1000, IMAGE, false, true), OPD_RUNTIME_PASS);
+	expect_function(TEXT_F, 3);
 }
 
 /* Compiled code; a leaf in V8's own code without a frame belongs to the code that called it. */
@@ -408,6 +429,7 @@ int main(void)
 		TEST(code_of_others_is_guessed),
 		TEST(it_waits_for_the_table),
 		TEST(a_missing_word_refuses),
+		TEST(a_budget_stops_its_owner_only),
 		TEST(a_moved_function_waits_for_another),
 		TEST(what_is_used_is_checked),
 		TEST(an_old_answer_is_none),

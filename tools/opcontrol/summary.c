@@ -139,10 +139,14 @@ static void show_runtimes(const struct op_status *status)
 				       stats[OP_RUNTIME_STAT_processes] == 1 ? "process" : "processes",
 				       stats[OP_RUNTIME_STAT_samples],
 				       100.0 * (double)stats[OP_RUNTIME_STAT_complete] / (double)stats[OP_RUNTIME_STAT_samples]);
-		if (stats[OP_RUNTIME_STAT_refused])
+		if (stats[OP_RUNTIME_STAT_refused]) {
+			bool is_process = i == OP_RUNTIME_node || i == OP_RUNTIME_java;
+			bool is_one = stats[OP_RUNTIME_STAT_refused] == 1;
+
 			op_text_printf(&text, "%s%s: %" PRIu64 " %s cannot be read, the log says why", text.length ? "; " : "",
 				       op_runtime_word(i), stats[OP_RUNTIME_STAT_refused],
-				       stats[OP_RUNTIME_STAT_refused] == 1 ? "file" : "files");
+				       is_process ? (is_one ? "process" : "processes") : (is_one ? "file" : "files"));
+		}
 	}
 	if (text.length)
 		show_built("Runtimes: ", &text);
