@@ -37,6 +37,8 @@ static const struct opd_node_version versions[] = {
 	  .script_functions = 88,
 	  .script_first_line = 24,
 	  .bytecode_positions = 32,
+	  .code_positions = 24,
+	  .deopt_inlined = 7,
 	  .uncached = 16 },
 	{ .major = 11,
 	  .minor = 3,
@@ -54,6 +56,8 @@ static const struct opd_node_version versions[] = {
 	  .script_functions = 88,
 	  .script_first_line = 24,
 	  .bytecode_positions = 32,
+	  .code_positions = 24,
+	  .deopt_inlined = 7,
 	  .uncached = 16 },
 };
 
@@ -461,6 +465,8 @@ static enum opd_node_outcome shared_of_code(struct opd_node_heap *heap, const st
 			   &found->shared) ||
 	    !opd_node_has_type(heap, found->shared, heap->layout->type_shared))
 		return OPD_NODE_NATIVE;
+	heap->code = code;
+	heap->deopt = data;
 	return OPD_NODE_NAMED;
 }
 
@@ -493,6 +499,7 @@ static void find_function(struct opd_node_heap *heap, const struct opd_node_want
 {
 	struct description description;
 
+	heap->code = 0;
 	found->outcome = find_shared(heap, wanted, found);
 	forgive(heap);
 	if (heap->problem != OPD_NODE_NAMED || found->outcome != OPD_NODE_NAMED) {
@@ -512,6 +519,8 @@ static void find_function(struct opd_node_heap *heap, const struct opd_node_want
 		add_texts(heap, &description, found, to);
 		if (heap->problem == OPD_NODE_NAMED && found->bytecode && found->script)
 			found->nr_lines = opd_node_add_lines(heap, found->bytecode, found->script, to);
+		else if (heap->problem == OPD_NODE_NAMED && heap->code && found->script)
+			found->nr_lines = opd_node_add_code_lines(heap, heap->code, heap->deopt, found->script, to);
 	}
 	found->outcome = heap->problem;
 }

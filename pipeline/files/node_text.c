@@ -8,6 +8,7 @@
 #define PIECES_MAX     32u         /* parts of a string that wait */
 #define POSITIONS_MAX  1024u       /* of a function; OPD_NODE_LINES_MAX */
 #define POSITION_BYTES 8192u
+#define INLINED_MAX    256u /* places where functions are inlined, of a function */
 #define LINES_READS    24576u /* with fewer left lines are not looked for */
 #define HOPS_MAX       4u     /* from a string to the one that has its characters */
 
@@ -334,7 +335,19 @@ uint32_t opd_node_line(struct opd_node_heap *heap, uint64_t script, int32_t posi
 
 struct position {
 	uint32_t offset, position, line;
+	uint32_t inlined; /* number of the inlined function, from 1 on; 0: the function itself */
 };
+
+/* The parts of a position (V8's source-position.h). */
+static uint32_t place_of(uint64_t position)
+{
+	return (uint32_t)(position >> 1 & 0x3fffffff);
+}
+
+static uint32_t inlined_of(uint64_t position)
+{
+	return (uint32_t)(position >> 31 & 0xffff);
+}
 
 static int by_position(const void *a, const void *b)
 {
@@ -387,7 +400,8 @@ static size_t read_positions(const uint8_t *table, size_t nr_bytes, struct posit
 			break;
 		position = (int64_t)((uint64_t)position + (uint64_t)number);
 		positions[nr++] = (struct position){ .offset = (uint32_t)offset,
-						     .position = (uint32_t)((uint64_t)position >> 1 & 0x3fffffff) };
+						     .position = place_of((uint64_t)position),
+						     .inlined = inlined_of((uint64_t)position) };
 	}
 	return nr;
 }
@@ -408,22 +422,25 @@ static bool find_lines(struct opd_node_heap *heap, uint64_t script, struct posit
 	return true;
 }
 
-uint32_t opd_node_add_lines(struct opd_node_heap *heap, uint64_t bytecode, uint64_t script, struct op_text *to)
+/* Reads the table that a field of an object has. Returns the number of positions. */
+static size_t read_table(struct opd_node_heap *heap, uint64_t object, int32_t field, struct position positions[POSITIONS_MAX])
 {
-	enum opd_node_outcome problem = heap->problem;
-	struct position positions[POSITIONS_MAX];
 	uint8_t bytes[POSITION_BYTES];
 	uint64_t table, length;
-	uint32_t nr_lines = 0;
-	size_t nr = 0;
 
-	if (heap->nr_reads_left > LINES_READS && opd_node_word(heap, bytecode, heap->version->bytecode_positions, &table) &&
-	    opd_node_word(heap, table, heap->layout->array_length, &length) && opd_node_is_smi(length) &&
-	    opd_node_smi(length) > 0 && opd_node_smi(length) <= (int32_t)sizeof(bytes) &&
-	    opd_node_field(heap, table, heap->layout->array_data, bytes, (size_t)opd_node_smi(length)))
-		nr = read_positions(bytes, (size_t)opd_node_smi(length), positions);
-	if (nr && !find_lines(heap, script, positions, nr))
-		nr = 0;
+	if (heap->nr_reads_left <= LINES_READS || !opd_node_word(heap, object, field, &table) ||
+	    !opd_node_word(heap, table, heap->layout->array_length, &length) || !opd_node_is_smi(length) ||
+	    opd_node_smi(length) <= 0 || opd_node_smi(length) > (int32_t)sizeof(bytes) ||
+	    !opd_node_field(heap, table, heap->layout->array_data, bytes, (size_t)opd_node_smi(length)))
+		return 0;
+	return read_positions(bytes, (size_t)opd_node_smi(length), positions);
+}
+
+/* Adds a line wherever it changes. */
+static uint32_t add_changes(const struct position *positions, size_t nr, struct op_text *to)
+{
+	uint32_t nr_lines = 0;
+
 	for (size_t i = 0; i < nr; i++) {
 		if (i && positions[i].line == positions[i - 1].line)
 			continue;
@@ -431,6 +448,72 @@ uint32_t opd_node_add_lines(struct opd_node_heap *heap, uint64_t bytecode, uint6
 				  sizeof(struct opd_node_line));
 		nr_lines++;
 	}
-	heap->problem = problem;
 	return nr_lines;
+}
+
+uint32_t opd_node_add_lines(struct opd_node_heap *heap, uint64_t bytecode, uint64_t script, struct op_text *to)
+{
+	enum opd_node_outcome problem = heap->problem;
+	struct position positions[POSITIONS_MAX];
+	size_t nr = read_table(heap, bytecode, heap->version->bytecode_positions, positions);
+
+	if (nr && !find_lines(heap, script, positions, nr))
+		nr = 0;
+	heap->problem = problem;
+	return add_changes(positions, nr, to);
+}
+
+/* Where a function is inlined: a position, and which function. */
+struct inlined {
+	uint64_t position;
+	int32_t function;
+	uint32_t spare;
+};
+
+/*
+ * Puts the place where it is inlined in place of each position in an inlined function, step by step
+ * to the outermost one; one that leads nowhere is left out. Returns how many are left.
+ */
+static size_t leave_inlined(struct opd_node_heap *heap, uint64_t deopt, struct position *positions, size_t nr)
+{
+	struct inlined inlined[INLINED_MAX];
+	uint64_t array, length;
+	uint32_t nr_inlined = 0;
+	size_t nr_left = 0;
+
+	if (opd_node_word(heap, deopt,
+			  heap->layout->array_data + heap->version->deopt_inlined * (int32_t)OPD_NODE_WORD_BYTES, &array) &&
+	    opd_node_word(heap, array, heap->layout->array_length, &length) && opd_node_is_smi(length) &&
+	    opd_node_smi(length) > 0 && opd_node_smi(length) <= (int32_t)sizeof(inlined) &&
+	    opd_node_field(heap, array, heap->layout->array_data, inlined, (size_t)opd_node_smi(length)))
+		nr_inlined = (uint32_t)opd_node_smi(length) / sizeof(inlined[0]);
+	for (size_t i = 0; i < nr; i++) {
+		struct position at = positions[i];
+
+		/* an inlined function has a larger number than the one it is in */
+		while (at.inlined && at.inlined <= nr_inlined) {
+			uint64_t outer = inlined[at.inlined - 1].position;
+
+			if (inlined_of(outer) >= at.inlined)
+				break;
+			at.position = place_of(outer);
+			at.inlined = inlined_of(outer);
+		}
+		if (!at.inlined && at.position)
+			positions[nr_left++] = at;
+	}
+	return nr_left;
+}
+
+uint32_t opd_node_add_code_lines(struct opd_node_heap *heap, uint64_t code, uint64_t deopt, uint64_t script, struct op_text *to)
+{
+	enum opd_node_outcome problem = heap->problem;
+	struct position positions[POSITIONS_MAX];
+	size_t nr = read_table(heap, code, heap->version->code_positions, positions);
+
+	nr = nr ? leave_inlined(heap, deopt, positions, nr) : 0;
+	if (nr && !find_lines(heap, script, positions, nr))
+		nr = 0;
+	heap->problem = problem;
+	return add_changes(positions, nr, to);
 }

@@ -26,6 +26,8 @@ struct opd_node_version {
 	uint32_t hashed_locals; /* a scope with so many has a table of their names */
 	int32_t script_functions, script_first_line; /* Script */
 	int32_t bytecode_positions; /* BytecodeArray: its table of positions in the source */
+	int32_t code_positions;     /* Code: the same */
+	int32_t deopt_inlined;      /* DeoptimizationData: index of what is inlined where */
 	int32_t uncached; /* bit of an external string: it has no pointer to its data */
 };
 
@@ -44,6 +46,7 @@ struct opd_node_heap {
 	uint64_t nr_bytes_left;
 	enum opd_node_outcome problem; /* the first one of the function; OPD_NODE_NAMED: none */
 	struct opd_node_counted counted;
+	uint64_t code, deopt; /* of the function, when it is optimized code; code 0: it is not */
 };
 
 /* An address of an object, or a number of 32 bits. */
@@ -86,5 +89,12 @@ uint32_t opd_node_line(struct opd_node_heap *heap, uint64_t script, int32_t posi
  * there are none, which is no problem.
  */
 uint32_t opd_node_add_lines(struct opd_node_heap *heap, uint64_t bytecode, uint64_t script, struct op_text *to) OP_NONNULL;
+
+/*
+ * The same for optimized code, by offsets in its instructions; `deopt`: its DeoptimizationData. V8
+ * notes positions at calls. Where a function is inlined it is the line of that place.
+ */
+uint32_t opd_node_add_code_lines(struct opd_node_heap *heap, uint64_t code, uint64_t deopt, uint64_t script,
+				 struct op_text *to) OP_NONNULL;
 
 #endif

@@ -456,16 +456,23 @@ static struct function *ask_frame(struct process *process, const struct opd_runt
 }
 
 /*
- * The line in which a frame of the interpreter is: it has the offset in its bytecode, from the
- * start of the object on. Compiled code has the function's first line.
+ * The line in which a frame is. One of the interpreter has the offset in its bytecode, from the
+ * start of the object on. Optimized code has lines at its calls, so those of a leaf are not known.
+ * Else it is the function's first line.
  */
-static uint32_t line_of(const struct process *process, const struct function *function, const struct opd_node_wanted *wanted)
+static uint32_t line_of(const struct process *process, const struct function *function, const struct opd_runtime_frame *frame,
+			const struct opd_node_wanted *wanted)
 {
 	uint64_t offset = (wanted->feedback >> 32) - (uint64_t)(process->layout.bytecode_data - 1);
-	size_t nr = op_nr_leading(function->lines, function->nr_lines, line, line->offset <= offset);
+	bool is_known = function->key == wanted->bytecode && !(wanted->feedback & UINT32_MAX);
+	size_t nr;
 
-	return nr && function->key == wanted->bytecode && !(wanted->feedback & UINT32_MAX) ? function->lines[nr - 1].line
-											   : function->line;
+	if (wanted->pc && function->proof.pc) {
+		offset = wanted->pc - function->key;
+		is_known = !frame->is_exact;
+	}
+	nr = op_nr_leading(function->lines, function->nr_lines, line, line->offset <= offset);
+	return nr && is_known ? function->lines[nr - 1].line : function->line;
 }
 
 static void set_function(struct process *process, const struct function *function, uint32_t line,
@@ -543,7 +550,7 @@ static enum opd_runtime_how ask_function(struct process *process, const struct o
 		return OPD_RUNTIME_PASS;
 	if (function && function->name) {
 		function->is_used = true;
-		set_function(process, function, line_of(process, function, wanted), ret_answer);
+		set_function(process, function, line_of(process, function, frame, wanted), ret_answer);
 		return OPD_RUNTIME_PASS;
 	}
 	if (!function && outcome == OPD_NODE_NATIVE)

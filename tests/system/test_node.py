@@ -5,7 +5,7 @@ Functions of JavaScript have names in whole stacks, with nothing prepared. The p
 closures that the collector moves, and reads how much CPU time its thread spent in each function;
 opd's shares are within 3 sigma of that, with V8's compilers and without. Nearly all stacks are
 whole and have all names, with file and line; a frame of the interpreter has the line in which it
-is. Besides the installed node, NODE_OTHER=PROGRAM names another one.
+is, and one of optimized code that of its call. Besides the installed node, NODE_OTHER=PROGRAM names another one.
 """
 import collections
 import math
@@ -192,6 +192,51 @@ def check_module(box, node):
     box.opcontrol("--reset")
 
 
+# What calls() does in V8's own code is below the call of inner(), also where inner() is inlined.
+CALLS = """'use strict';
+function inner(i) {
+  return JSON.stringify({ a: [i, 'text', i + 1] }).length;
+}
+function calls(n) {
+  let sum = 0;
+
+  for (let i = 0; i < n; i++)
+    sum += inner(i);
+  return sum;
+}
+const end = Date.now() + 1000 * Number(process.argv[2]);
+while (Date.now() < end) calls(1000);
+"""
+LINE_OF_CALL = 1 + CALLS.splitlines().index("    sum += inner(i);")
+CALLS_NEEDED = 0.9  # the rest: baseline code, which has the function's first line
+
+
+def check_calls(box, node):
+    """Optimized code has the line of the call that it is in."""
+    path = os.path.join(box.dir, "calls.js")
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write(CALLS)
+    box.start_daemon("--event=default", "--stacks=%d" % RATE)
+    lines = collections.Counter()
+
+    def has_enough():
+        box.opcontrol("--dump")
+        lines.clear()
+        for stack, count in stacks.read(os.path.join(box.session, "samples", "current", "stacks")).stacks().items():
+            steps = [] if WAIT.search(stack) else stack.split(";")
+            for step in steps[:-1]:  # the leaf is the last one
+                frame = FRAME.match(step)
+                if frame and frame.group(1) == "calls":
+                    lines[int(frame.group(4))] += count
+        return sum(lines.values()) >= LEAST
+
+    box.work_until(has_enough, "too few samples of calls()", node, path, 2)
+    print("%s: lines of calls(): %s" % (node, dict(lines)))
+    require(lines[LINE_OF_CALL] >= CALLS_NEEDED * sum(lines.values()), "lines of calls(): %s" % dict(lines))
+    box.shutdown()
+    box.opcontrol("--reset")
+
+
 def make_tables(box, nodes, script):
     """Afterwards the row tables of Node are in the cache."""
     box.start_daemon("--event=default", "--stacks=99")
@@ -214,6 +259,7 @@ def test(box):
         for way in WAYS:
             check(box, node, way, script)
         check_module(box, node)
+        check_calls(box, node)
 
 
 if __name__ == "__main__":

@@ -490,6 +490,48 @@ static void bytecode_has_lines(void **state OP_UNUSED)
 	assert_string_equal(name, "f");
 }
 
+#define IN(number) ((int64_t)(number) << 31)
+
+/*
+ * A call at offset 10; at 20 one in a function that is inlined in one that is inlined; at 30 one in
+ * a function that is not there.
+ */
+static void optimized_code_has_lines_at_its_calls(void **state OP_UNUSED)
+{
+	static const int64_t numbers[] = {
+		10, 2 * (POSITION + 1), 10, IN(2) - 2 * POSITION, 10, IN(3) - IN(2),
+	};
+	struct node_function made = make();
+	uint64_t positions = node_object(&memory, 190, 10), inlined = node_object(&memory, 190, 6), start, code;
+	struct opd_node_wanted wanted = { 0 };
+	uint8_t table[64];
+	size_t nr_bytes = 0;
+
+	for (size_t i = 0; i < op_array_size(numbers); i++)
+		add_number(table, &nr_bytes, numbers[i]);
+	memcpy(node_at(&memory, positions, 16), table, nr_bytes);
+	*node_at(&memory, positions, 8) = node_smi((int32_t)nr_bytes);
+	*node_at(&memory, inlined, 8) = node_smi(32);
+	*node_at(&memory, inlined, 16) = 2 * (POSITION2 + 1);
+	*node_at(&memory, inlined, 32) = 2 * 7 + IN(1);
+	start = make_code(&made, 512);
+	code = layout.major == 11 ? *node_at(&memory, start - 15, 8) : start - 127;
+	*node_at(&memory, code, 24) = positions;
+	*node_at(&memory, *node_at(&memory, code, 16), 16 + 7 * 8) = inlined;
+	wanted.pc = start + 8;
+	assert_int_equal(read_one(&wanted), OPD_NODE_NAMED);
+	assert_int_equal(found.nr_lines, 2);
+	assert_memory_equal(lines, ((const struct opd_node_line[]){ { 10, 3 }, { 20, 4 } }), 2 * sizeof(*lines));
+	/* a circle, and a length that is wrong */
+	*node_at(&memory, inlined, 16) = 2 * (POSITION2 + 1) + IN(2);
+	assert_int_equal(read_one(&wanted), OPD_NODE_NAMED);
+	assert_int_equal(found.nr_lines, 1);
+	*node_at(&memory, inlined, 8) = node_smi(INT32_MAX);
+	assert_int_equal(read_one(&wanted), OPD_NODE_NAMED);
+	assert_int_equal(found.nr_lines, 1);
+	assert_string_equal(name, "f");
+}
+
 int main(void)
 {
 #define BOTH(test) cmocka_unit_test_setup_teardown(test, setup, teardown), cmocka_unit_test_setup_teardown(test, setup_18, teardown)
@@ -511,6 +553,7 @@ int main(void)
 		BOTH(long_names_are_cut),
 		BOTH(loops_end),
 		BOTH(bytecode_has_lines),
+		BOTH(optimized_code_has_lines_at_its_calls),
 		BOTH(a_question_is_bounded),
 		BOTH(any_word_may_be_wrong),
 		BOTH(damaged_answers_are_refused),
