@@ -151,7 +151,7 @@ run_built() {
 # or have a limit of sample files, which programs of other tests would take as well. And
 # jit_runtimes: perf inject gives up where the test jit has damaged a jitdump.
 ALONE_SYSTEM="callgraph full_host hanging hotplug jit_runtimes jit_storm kernel limits ocount opener operf operf_limits
-	page_faults processes"
+	page_faults processes waits_limits"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once. And privileges, restart: all processes of the user that opd becomes there share the memory

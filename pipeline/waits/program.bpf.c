@@ -53,7 +53,7 @@ struct thread {
 	char waker_name[16];
 	__u64 context; /* an address on the stack of the kernel, as a number */
 	__u32 epoch; /* it is known since */
-	__u32 owes;
+	__u32 owes;  /* a bit for each state in which it owes */
 	struct share shares[OPD_WAIT_STATES];
 };
 
@@ -359,6 +359,7 @@ static __always_inline __u64 weigh(struct thread *thread, const struct opd_wait_
 	if (ns && (share->owed_ns || ns >= quantum)) {
 		weight = ns + share->owed_ns;
 		share->owed_ns = 0;
+		thread->owes &= ~(1u << state % OPD_WAIT_STATES);
 		return weight;
 	}
 	if (!ns)
@@ -432,9 +433,12 @@ static __always_inline void leave(struct opd_wait_cpu *cpu, struct task_struct *
 
 static __always_inline void owe(struct thread *thread, const struct opd_wait_record *record)
 {
-	for (int i = 0; i < OPD_WAIT_PARTS; i++)
+	for (int i = 0; i < OPD_WAIT_PARTS; i++) {
+		if (!record->weight_ns[i])
+			continue;
 		thread->shares[record->state[i] % OPD_WAIT_STATES].owed_ns += record->weight_ns[i];
-	thread->owes = 1;
+		thread->owes |= 1u << record->state[i] % OPD_WAIT_STATES;
+	}
 }
 
 static __always_inline void kick(void)
@@ -465,6 +469,7 @@ static __always_inline void enter(struct opd_wait_cpu *cpu, const struct opd_wai
 	struct opd_wait_record *record = &cpu->record;
 	struct thread *thread;
 	__u64 from_ns, woken_ns;
+	__u32 owes;
 
 	if (task->flags & PF_KTHREAD) {
 		if (task->pid)
@@ -488,12 +493,12 @@ static __always_inline void enter(struct opd_wait_cpu *cpu, const struct opd_wai
 		woken_ns = from_ns;
 	cpu->total_ns[thread->state % OPD_WAIT_STATES] += woken_ns - from_ns;
 	cpu->total_ns[OPD_WAIT_RUNNABLE] += now_ns - woken_ns;
+	owes = thread->owes & (1u << thread->state % OPD_WAIT_STATES | 1u << OPD_WAIT_RUNNABLE);
 	record->is_long = thread->begin_ns != from_ns;
 	record->weight_ns[0] = record->is_long ? woken_ns - from_ns :
 						 weigh(thread, wanted, thread->state, woken_ns - from_ns);
 	record->weight_ns[1] = weigh(thread, wanted, OPD_WAIT_RUNNABLE, now_ns - woken_ns);
-	cpu->asked += !thread->owes && (record->weight_ns[0] || record->weight_ns[1]);
-	thread->owes = 0;
+	cpu->asked += !owes && (record->weight_ns[0] || record->weight_ns[1]);
 	record->state[0] = thread->state;
 	record->state[1] = OPD_WAIT_RUNNABLE;
 	record->begin_ns = thread->begin_ns;

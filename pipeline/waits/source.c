@@ -268,6 +268,18 @@ static void read_open(struct opd_waits *waits, uint64_t open_ns, size_t max_copi
 	waits->tell_ns = now_ns + op_min_u64(op_max_u64(OPD_WAITS_TELL_NS, TELL_SHARE * (now_ns - begin_ns)), TELL_LONGEST_NS);
 }
 
+/* Time that no record has. */
+static void book_lost(struct opd_waits *waits)
+{
+	const struct opd_wait_cpu *cpu;
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; (cpu = opd_wait_program_cpu(waits->program, i)); i++)
+		ns += cpu->lost_ns;
+	any_account(waits)->lost_samples += ns / 1000u - waits->lost_us;
+	waits->lost_us = ns / 1000u;
+}
+
 void opd_waits_tell(struct opd_waits *waits)
 {
 	if (!opd_wait_program_control(waits->program)->epoch)
@@ -275,6 +287,7 @@ void opd_waits_tell(struct opd_waits *waits)
 	/* the second reading proves the copies of the first */
 	read_open(waits, 0, COPIES_OF_DUMP);
 	read_open(waits, 0, 0);
+	book_lost(waits);
 	opd_count_flush(&waits->pipeline->count);
 }
 
@@ -300,18 +313,6 @@ static uint64_t nr_asked(const struct opd_waits *waits)
 	for (uint32_t i = 0; (cpu = opd_wait_program_cpu(waits->program, i)); i++)
 		nr += cpu->asked;
 	return nr;
-}
-
-/* Time that no record has. */
-static void book_lost(struct opd_waits *waits)
-{
-	const struct opd_wait_cpu *cpu;
-	uint64_t ns = 0;
-
-	for (uint32_t i = 0; (cpu = opd_wait_program_cpu(waits->program, i)); i++)
-		ns += cpu->lost_ns;
-	any_account(waits)->lost_samples += ns / 1000u - waits->lost_us;
-	waits->lost_us = ns / 1000u;
 }
 
 /* Twice the records need twice the quantum. It falls slowly: a burst comes again. */

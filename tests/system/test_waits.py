@@ -53,12 +53,12 @@ class Waits:
         return sum(self.states[state] for state in states)
 
 
-def use_waits(box, **keys):
+def use_waits(box, env=None, **keys):
     """opd with the program in the kernel. Skips where this kernel or this build has none."""
     if "OPD_WAITS" not in box.env:
         raise opdtest.Skip("opd was built without clang or libbpf")
     box.configure(Stacks="yes", **keys)
-    box.start_daemon("--event=default")
+    box.start_daemon("--event=default", env=env)
     why = box.status()["no_waits"]
     if why:
         raise opdtest.Skip("this kernel has no waits: " + why)
@@ -125,6 +125,8 @@ def check_close(what, found, truth, allowed):
 
 
 def check_switches(box):
+    """When sampling has stopped: a switch that happens now is in no part yet."""
+    box.opcontrol("--stop")
     status = box.status()
     parts = {name: status["wait_" + name] for name in ("idle", "kernel", "emitted", "skipped", "lost")}
     require(status["wait_switches"] == sum(parts.values()), "switches: %d, and %s" % (status["wait_switches"], parts))

@@ -10,10 +10,14 @@
  *   poll    one epoll_wait in each thread, for all of the time
  *   disk    O_DIRECT reads of FILE
  *   held    two threads: "keeper" has a lock nearly always, and "client" waits for it
+ *   ends    each thread begins others, which sleep for 30 ms and end, one after the other
+ *   still   each thread waits until the input of the program ends; SECONDS means nothing
  *
- * Each mode prints one line: microseconds of waiting of all threads, in long_sleep, in short_sleep.
+ * Each mode prints "ready" when its threads have begun, and at its end one line: microseconds of
+ * waiting of all threads, in long_sleep, in short_sleep.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,11 +28,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS_MAX 1000
+#define THREADS_MAX 100000
+#define STACK_BYTES 65536
 #define BLOCK_BYTES 65536
 
 static double end_s, waited_s, long_s, short_s;
 static const char *path;
+static pthread_attr_t small;
 static pthread_mutex_t contended = PTHREAD_MUTEX_INITIALIZER, sums = PTHREAD_MUTEX_INITIALIZER;
 
 static double clock_s(clockid_t clock)
@@ -52,9 +58,16 @@ static void work(double seconds)
 		continue;
 }
 
-static double sleep_s(long ns)
+static void count_waits(double wall_s, double cpu_s)
 {
-	struct timespec span = { .tv_nsec = ns };
+	pthread_mutex_lock(&sums);
+	waited_s += wall_s - cpu_s;
+	pthread_mutex_unlock(&sums);
+}
+
+static double sleep_s(int64_t ns)
+{
+	struct timespec span = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
 	double begin_s = now_s();
 
 	nanosleep(&span, NULL);
@@ -150,12 +163,39 @@ static void keep_or_wait(void)
 	}
 }
 
+static void *sleep_and_end(void *begin_s)
+{
+	sleep_s(30000000);
+	count_waits(now_s() - *(const double *)begin_s, clock_s(CLOCK_THREAD_CPUTIME_ID));
+	return NULL;
+}
+
+/* Both wait: the thread that ends, and the one that waits for its end. */
+static void begin_others(void)
+{
+	while (now_s() < end_s) {
+		double begin_s = now_s();
+		pthread_t thread;
+
+		if (pthread_create(&thread, &small, sleep_and_end, &begin_s))
+			_exit(3);
+		pthread_join(thread, NULL);
+	}
+}
+
+static void be_still(void)
+{
+	struct pollfd input = { .fd = 0 };
+
+	poll(&input, 1, -1);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
 	{ "sleep", be_sleepy }, { "mutex", lock }, { "spin", spin }, { "poll", await_nothing }, { "disk", read_blocks },
-	{ "held", keep_or_wait },
+	{ "held", keep_or_wait }, { "ends", begin_others }, { "still", be_still },
 };
 
 /* What a thread does not run, it waits. */
@@ -164,16 +204,14 @@ static void *run(void *mode)
 	double begin_s = now_s(), cpu_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
 
 	((void (*)(void))(uintptr_t)mode)();
-	pthread_mutex_lock(&sums);
-	waited_s += now_s() - begin_s - (clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu_s);
-	pthread_mutex_unlock(&sums);
+	count_waits(now_s() - begin_s, clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu_s);
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	size_t mode = 0, nr_threads = argc > 3 ? strtoul(argv[2], NULL, 10) : 0;
-	pthread_t threads[THREADS_MAX];
+	static pthread_t threads[THREADS_MAX];
 
 	while (argc > 3 && mode < sizeof(modes) / sizeof(modes[0]) && strcmp(modes[mode].name, argv[1]) != 0)
 		mode++;
@@ -181,8 +219,10 @@ int main(int argc, char **argv)
 		return 2;
 	path = argc > 4 ? argv[4] : "";
 	end_s = now_s() + strtod(argv[3], NULL);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, STACK_BYTES);
 	for (size_t i = 0; i < nr_threads; i++)
-		if (pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)modes[mode].run))
+		if (pthread_create(&threads[i], &small, run, (void *)(uintptr_t)modes[mode].run))
 			return 3;
 	puts("ready");
 	fflush(stdout);
