@@ -105,32 +105,41 @@ static const char *why_unwanted(const struct opd *opd, bool is_on, const char *k
 	return wants_stacks(opd) ? NULL : "no stacks are taken";
 }
 
-static bool wants_interpreters(const struct opd *opd)
+static void note_no_runtimes(struct opd *opd, const char *why)
 {
-	return !why_unwanted(opd, opd->config.runtimes, "Runtimes=no");
+	snprintf(opd->status.no_runtimes, sizeof(opd->status.no_runtimes), "%s", why);
 }
 
-/*
- * While opd has CAP_BPF. What cannot be is said, and opd profiles all the same. Deep stacks need
- * less of the kernel than waits.
- */
+/* Why a part is missing that is wanted; "": it is there. */
+static const char *why_missing(const struct opd *opd, const char *why_unwanted, uint32_t part, const char *why_nothing)
+{
+	const char *why;
+
+	if (why_unwanted)
+		return why_unwanted;
+	if (!opd->wait_program)
+		return why_nothing;
+	why = opd_wait_program_why_not(opd->wait_program, part);
+	return why ? why : "";
+}
+
+/* While opd has CAP_BPF. What cannot be is said, and opd profiles all the same. */
 static int init_wait_program(struct opd *opd)
 {
 	const char *no_waits = why_unwanted(opd, opd->config.waits, "Waits=no");
 	const char *no_deep = why_unwanted(opd, opd->config.deep_stack_budget, "DeepStackBudget=0");
+	const char *no_runtimes = why_unwanted(opd, opd->config.runtimes, "Runtimes=no");
 	struct op_text why = { 0 };
 	int err = 0;
 
 	opd->wants_waits = !no_waits;
-	if (!no_waits && opd_wait_program_load(true, &opd->wait_program, &why) < 0)
-		no_waits = why.length ? op_text_get(&why) : "no memory";
-	note_no_waits(opd, no_waits ? no_waits : "");
-	op_text_free(&why);
-	if ((!no_deep || wants_interpreters(opd)) && !opd->wait_program)
-		err = opd_wait_program_load(false, &opd->wait_program, &why);
-	if (err < 0 && !no_deep)
-		no_deep = why.length ? op_text_get(&why) : "no memory";
-	note_no_deep(opd, no_deep ? no_deep : "");
+	if (!no_waits || !no_deep || !no_runtimes)
+		err = opd_wait_program_load(!no_waits, &opd->wait_program, &why);
+	if (err == -ENOMEM && !why.length)
+		op_text_add(&why, "no memory");
+	note_no_waits(opd, why_missing(opd, no_waits, OPD_PART_waits, op_text_get(&why)));
+	note_no_deep(opd, why_missing(opd, no_deep, OPD_PART_deep, op_text_get(&why)));
+	note_no_runtimes(opd, why_missing(opd, no_runtimes, OPD_PART_interpreters, op_text_get(&why)));
 	op_text_free(&why);
 	return 0;
 }
@@ -152,6 +161,7 @@ static void add_waits(struct opd *opd, struct op_event *events, size_t *nr_event
 	if (opd->wait_program && !stack_bytes) {
 		note_no_waits(opd, "no stacks are copied");
 		note_no_deep(opd, "no stacks are copied");
+		note_no_runtimes(opd, "no stacks are copied");
 		fini_wait_program(opd);
 	}
 	if (!opd->wait_program || !opd_wait_program_has_waits(opd->wait_program))
@@ -324,7 +334,9 @@ static int init_deep(struct opd *opd)
 
 	if (!*opd->status.no_deep && !can_take)
 		note_no_deep(opd, "there is no event STACKS");
-	if (opd->wait_program && can_take && (!*opd->status.no_deep || wants_interpreters(opd)))
+	if (!*opd->status.no_runtimes && !can_take)
+		note_no_runtimes(opd, "there is no event STACKS");
+	if (opd->wait_program && can_take && (!*opd->status.no_deep || !*opd->status.no_runtimes))
 		err = opd_deep_new(&opd->pipeline, opd->wait_program, opd->config.deep_stack_budget, &opd->pipeline.deep);
 	return err ? opd_fail("no memory") : 0;
 }
@@ -335,8 +347,8 @@ static int init_runtimes(struct opd *opd)
 	struct opd_interpreter_control *control;
 	int images_fd, err;
 
-	if (wants_interpreters(opd) && !opd->pipeline.deep)
-		op_log(OP_LOG_INFO, "functions of Python, PHP, Perl and Ruby have no names: %s", opd->status.no_deep);
+	if (opd->config.runtimes && *opd->status.no_runtimes)
+		op_log(OP_LOG_INFO, "functions of Python, PHP, Perl and Ruby have no names: %s", opd->status.no_runtimes);
 	if (!opd->config.runtimes || !opd->pipeline.deep || !opd->pipeline.stacks->runtimes)
 		return 0;
 	err = opd_interpreters_new(opd->config.runtimes, opd_runtimes_names(opd->pipeline.stacks->runtimes), &opd->interpreters);

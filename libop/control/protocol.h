@@ -25,7 +25,7 @@
 #include "libop/session/wait_states.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 23 /* changes with any struct below */
+#define OP_CONTROL_VERSION 24 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /*
@@ -133,6 +133,7 @@ struct op_status {
 	struct op_stack_stop stack_stops[OP_STACK_STOPS]; /* the most walks first, about */
 	uint64_t deep[OP_NR_DEEP_STATS]; /* libop/control/deep_stats.h */
 	char no_deep[256]; /* why there are no deep copies of stacks; "": there are */
+	char no_runtimes[256]; /* why Python, PHP, Perl and Ruby have no names; "": they have */
 	uint64_t runtimes[OP_NR_RUNTIMES][OP_NR_RUNTIME_STATS]; /* libop/control/runtime_stats.h */
 	uint64_t tables_made, tables_from_cache, tables_failed; /* row tables of images */
 	uint64_t tables_waiting; /* images whose table will come */

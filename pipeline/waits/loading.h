@@ -28,6 +28,7 @@ enum opd_waits_piece {
 	OPD_WAITS_LINK,     /* keeps a program attached */
 	OPD_WAITS_ITERATOR, /* the link of the iterator */
 	OPD_WAITS_SAMPLE,   /* the program on_sample, which opd attaches to its events */
+	OPD_WAITS_MISSING,  /* `index`: an enum opd_wait_part; `words`: why; no descriptor */
 	OPD_WAITS_DONE,     /* `index`: the number of CPUs; no descriptor */
 	OPD_WAITS_FAILED,   /* the reason in `words`; no descriptor */
 };

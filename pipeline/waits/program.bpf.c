@@ -36,6 +36,14 @@
 
 char license_name[] SEC("license") = "GPL";
 
+/* opd-waits sets it before it loads: the verifier does not look at code for which it has no bit. */
+const volatile __u32 parts = OPD_PARTS_ALL;
+
+static __always_inline bool has(enum opd_wait_part part)
+{
+	return parts & OPD_PART_BIT(part);
+}
+
 /* ---- maps ---- */
 
 struct share {
@@ -562,8 +570,10 @@ static __always_inline void write_due(void *context)
 		lose(cpu, task);
 		return;
 	}
-	write_runtime_notes(context);
-	deep_copy(context);
+	if (has(OPD_PART_interpreters))
+		write_runtime_notes(context);
+	if (has(OPD_PART_deep))
+		deep_copy(context);
 	if (bpf_perf_event_output(context, &output, BPF_F_CURRENT_CPU, &cpu->record, sizeof(cpu->record))) {
 		cpu->lost_full++;
 		lose(cpu, task);
@@ -747,7 +757,9 @@ int waiting(struct bpf_iter__task *context)
 SEC("perf_event")
 int on_sample(void *ctx)
 {
-	deep_copy(ctx);
-	write_runtime_notes(ctx);
+	if (has(OPD_PART_deep))
+		deep_copy(ctx);
+	if (has(OPD_PART_interpreters))
+		write_runtime_notes(ctx);
 	return 1;
 }

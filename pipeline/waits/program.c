@@ -39,6 +39,8 @@ struct opd_wait_program {
 	int control_fd, cpus_fd, output_fd, iterator_fd, sample_fd, notes_fd, deep_fd;
 	int runtime_images_fd, runtime_control_fd;
 	struct opd_interpreter_control *interpreter_control;
+	bool lacks[OPD_NR_PARTS];
+	char why_not[OPD_NR_PARTS][OPD_WAITS_WORDS_MAX];
 	int link_fds[LINKS_MAX];
 	size_t nr_links;
 };
@@ -108,6 +110,11 @@ static int take_piece(struct opd_wait_program *program, struct opd_waits_message
 	if (message->piece == OPD_WAITS_FAILED) {
 		op_text_printf(why, "%s", message->words);
 		return -ENOTSUP;
+	}
+	if (message->piece == OPD_WAITS_MISSING && message->index < OPD_NR_PARTS) {
+		program->lacks[message->index] = true;
+		memcpy(program->why_not[message->index], message->words, sizeof(message->words));
+		return 0;
 	}
 	if (message->piece == OPD_WAITS_DONE) {
 		program->nr_cpus = message->index;
@@ -352,6 +359,11 @@ const struct opd_wait_cpu *opd_wait_program_cpu(const struct opd_wait_program *p
 bool opd_wait_program_has_waits(const struct opd_wait_program *program)
 {
 	return program->iterator_fd >= 0;
+}
+
+const char *opd_wait_program_why_not(const struct opd_wait_program *program, uint32_t part)
+{
+	return program->lacks[part] ? program->why_not[part] : NULL;
 }
 
 int opd_wait_program_of_samples(const struct opd_wait_program *program)

@@ -20,8 +20,9 @@ struct opd_wait_program;
 
 /*
  * Starts opd-waits and takes what it loads, within 20 seconds. The caller has CAP_BPF and
- * CAP_PERFMON, and may give up CAP_BPF afterwards. with_waits: the programs at switches, too. 0;
- * -errno, and `why` has the reason.
+ * CAP_PERFMON, and may give up CAP_BPF afterwards. with_waits: the programs at switches, too. 0,
+ * also where the kernel refuses a part (opd_wait_program_why_not); -errno, and `why` has the
+ * reason.
  */
 int opd_wait_program_load(bool with_waits, struct opd_wait_program **ret_program, struct op_text *why) OP_NONNULL OP_MUST_CHECK;
 
@@ -33,6 +34,9 @@ struct opd_wait_control *opd_wait_program_control(struct opd_wait_program *progr
 
 /* The counters of a CPU; NULL: it has none. */
 const struct opd_wait_cpu *opd_wait_program_cpu(const struct opd_wait_program *program, uint32_t cpu) OP_NONNULL;
+
+/* NULL: it has the part (enum opd_wait_part). Else why it has not; "": it was not wanted. */
+const char *opd_wait_program_why_not(const struct opd_wait_program *program, uint32_t part) OP_NONNULL;
 
 /* Whether it samples waits. */
 bool opd_wait_program_has_waits(const struct opd_wait_program *program) OP_NONNULL;

@@ -31,6 +31,11 @@
 #define OPD_WAIT_FROZEN		 6
 #define OPD_WAIT_STATES		 8 /* with 0, which is none, and one to spare */
 
+/* What is left out where the verifier of a kernel refuses it. A bit for each in `parts`. */
+enum opd_wait_part { OPD_PART_waits, OPD_PART_deep, OPD_PART_interpreters, OPD_NR_PARTS };
+#define OPD_PART_BIT(part) (1u << (part))
+#define OPD_PARTS_ALL	   (OPD_PART_BIT(OPD_NR_PARTS) - 1)
+
 #define OPD_WAIT_QUANTUM_MAX 1000000000u
 #define OPD_WAIT_KICK_BYTES 16384u /* of the ring buffer of one CPU: some 1,000 kicks */
 

@@ -18,7 +18,8 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
                "of_unknown_cgroups", "image_filter", "stack_wanted_hz", "stack_rate_hz", "stack_bytes", "stack_ring_bytes",
                "stack_walks", "stack_frames", "stack_walk_ns", "stacks_waiting",
                "stack_stops", "tables_made", "tables_from_cache", "tables_failed", "tables_waiting",
-               "no_deep", "deep_samples", "deep_stacks", "deep_copied", "deep_passed", "deep_denied", "deep_unread", "deep_lost",
+               "no_deep", "no_runtimes", "deep_samples", "deep_stacks",
+               "deep_copied", "deep_passed", "deep_denied", "deep_unread", "deep_lost",
                "deep_bytes", "deep_joined", "deep_dropped", "deep_cut", "deep_cut_bytes", "deep_cut_most_bytes",
                "no_waits", "wait_quantum_ns", "wait_switches", "wait_idle", "wait_kernel", "wait_emitted", "wait_skipped",
                "wait_lost", "wait_records", "wait_blocked_us", "wait_disk_us", "wait_uninterruptible_us", "wait_runnable_us",
@@ -138,5 +139,5 @@ class FakeDaemon:
 
 def status_payload(state=1):
     """Of the calling process, which runs, or is paused, and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ6I15928x" % (24 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
+    return struct.pack("<8I%dQ6I16184x" % (24 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
                        *[0] * (36 + len(JIT_KEYS | BOUND_KEYS)))

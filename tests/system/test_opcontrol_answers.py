@@ -54,7 +54,7 @@ def names_of_images(box):
     def answer():
         payload = bytearray(status_payload())
         waits = 15 * 8 + 256  # struct op_status: from waits to no_waits
-        deep = 13 * 8 + 256 + 7 * 9 * 8  # deep, no_deep and runtimes
+        deep = 13 * 8 + 2 * 256 + 7 * 9 * 8  # deep, no_deep, no_runtimes and runtimes
         at = len(payload) - 3 * 4096 - 256 - waits - 4 * 8 - deep - 8 * 256  # stack_stops
         payload[at:at + 256] = struct.pack("<240sQQ", name, 1, 7)
         return bytes(payload)

@@ -386,6 +386,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, wait_quantum_ns, U64),
 	ROW(op_status, no_waits, STRING),
 	ROW(op_status, no_deep, STRING),
+	ROW(op_status, no_runtimes, STRING),
 	WAIT_ROW(switches),
 	WAIT_ROW(idle),
 	WAIT_ROW(kernel),

@@ -148,6 +148,9 @@ static void show_runtimes(const struct op_status *status)
 				       is_process ? (is_one ? "process" : "processes") : (is_one ? "file" : "files"));
 		}
 	}
+	if (status->stack_rate_hz && *status->no_runtimes)
+		op_text_printf(&text, "%sPython, PHP, Perl and Ruby have no names: %s", text.length ? "; " : "",
+			       status->no_runtimes);
 	if (text.length)
 		show_built("Runtimes: ", &text);
 }
