@@ -536,6 +536,87 @@ class Sources(RuntimeCase):
         with open(out + self.path, encoding="ascii") as stream:
             self.assertEqual(self.lines(stream.read()), {4: (50, 50), 5: (25, 25), 9: (5, 5)})
 
+    def test_files_that_are_not_for_everybody(self):
+        """A program that runs can name any file as its source, and the report is for others."""
+        pages = [os.path.join(self.dir, name) for name in ("listing.html", "page.html")]
+
+        def shown(*options):
+            """The text, and both pages."""
+            text = self.annotate("-s", *options) + self.annotate("-s", "-a", *options)
+            self.annotate("--html=" + pages[0], *options)
+            self.report("--html=" + pages[1])
+            for page in pages:
+                with open(page, encoding="utf-8") as stream:
+                    text += stream.read()
+            return text
+
+        def is_shown(*options):
+            return "line 4" in shown(*options)
+        self.assertTrue(is_shown())
+        os.chmod(self.path, 0o640)
+        self.assertFalse(is_shown())
+        self.assertIn(self.path + " is not shown: others may not read it", self.annotate("-s") + self.err)
+        self.assertTrue(is_shown("--search-dirs=/"))
+        self.assertFalse(is_shown("--search-dirs=" + self.images))
+        link = os.path.join(self.dir, "link.py")
+        os.symlink(self.path, link)
+        self.store.__init__()
+        self.store.add([*self.outer(), self.runtime(("python", link, "handler", 3), 4)], 30)
+        self.assertFalse(is_shown())
+        # nor does debugging information show one
+        self.assertIn("void main(void)", shown())
+        os.chmod(self.program + ".c", 0o600)
+        self.addCleanup(os.chmod, self.program + ".c", 0o644)
+        self.assertNotIn("void main(void)", shown())
+        self.assertIn("void main(void)", shown("--search-dirs=/"))
+
+    @unittest.skipIf(os.geteuid(), "gives files to another user")
+    def test_files_of_others_in_closed_directories(self):
+        os.chmod(self.dir, 0o755)
+        closed = os.path.join(self.dir, "closed")
+        os.mkdir(closed)
+        path = os.path.join(closed, "app.py")
+        shutil.copy(self.path, path)
+        self.store.add([*self.outer(), self.runtime(("python", path, "handler", 3), 4)], 30)
+        os.unlink(self.path)
+        self.assertIn("line 4", self.annotate("-s"))
+        for where in (path, closed):
+            os.chown(where, 65534, 65534)
+        self.assertIn("line 4", self.annotate("-s"))
+        os.chmod(closed, 0o750)
+        self.assertNotIn("line 4", self.annotate("-s"))
+
+    def test_names_do_not_lead_out(self):
+        """Above a search directory nothing is looked for."""
+        below = os.path.join(self.dir, "src", "a")
+        os.makedirs(below)
+        os.chmod(self.path, 0o600)
+        for name in ("../../app.py", "/../../app.py", "x/../../../app.py", "./.././../app.py"):
+            self.store.__init__()
+            self.store.add([*self.outer(), self.runtime(("python", name, "handler", 3), 4)], 30)
+            os.makedirs(os.path.join(below, "x"), exist_ok=True)
+            self.assertNotIn("line 4", self.annotate("-s", "--search-dirs=" + below))
+        shutil.copy(self.path, below)
+        self.store.add([*self.outer(), self.runtime(("python", "x/../app.py", "handler", 3), 4)], 30)
+        self.assertIn("line 4", self.annotate("-s", "--search-dirs=" + below))
+
+    def test_what_is_no_file(self):
+        """A FIFO has no reader, not even for a moment, and a device is not opened."""
+        fifo = os.path.join(self.dir, "fifo")
+        os.mkfifo(fifo)
+        for name in (fifo, "file://" + fifo, "/dev/zero", "/dev/full", "/proc/self/mem", self.dir, "", ".", "/"):
+            self.store.add([*self.outer(), self.runtime(("python", name, "handler", 3), 4)], 30)
+        self.assertIn("unable to open for reading: " + fifo, self.annotate("-s") + self.err)
+        self.report("--html=" + os.path.join(self.dir, "page.html"))
+        if shutil.which("strace"):
+            log = os.path.join(self.dir, "log")
+            subprocess.run(["strace", "-f", "-o", log, "-e", "trace=open,openat", os.path.abspath("bin/opannotate"),
+                            "--session-dir=" + self.dir, "-s"], capture_output=True, check=True, timeout=60)
+            with open(log, encoding="utf-8", errors="replace") as stream:
+                opened = [line for line in stream if '"' + fifo + '"' in line or '"/dev/zero"' in line]
+            self.assertTrue(opened)
+            self.assertEqual([line for line in opened if "O_PATH" not in line], [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,12 +2,13 @@
 #include "tools/code/source_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/base/text.h"
 #include "libop/base/grow.h"
+#include "tools/elf/open_file.h"
 
 struct opr_source_cache_item {
 	char *name;
@@ -42,27 +43,78 @@ static const char *cut_bases(const char *name, const struct opr_words *bases)
 	return NULL;
 }
 
-/* Opens regular files only: the name is not trusted. */
-static int open_regular(const char *path, struct stat *st)
+/* Opens regular files only, and touches nothing else: the name is not trusted. */
+static int open_source_file(const char *path, struct stat *st)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = opr_open_regular(path, st);
 
-	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_size > OPR_SOURCE_BYTES_MAX)) {
+	if (fd >= 0 && st->st_size > OPR_SOURCE_BYTES_MAX) {
 		close(fd);
 		return -1;
 	}
 	return fd;
 }
 
+/* Whether ".." leads out of the directory below which the name is. */
+static bool climbs_out(const char *name)
+{
+	int depth = 0;
+
+	for (const char *part = name; *part && depth >= 0; part += strcspn(part, "/")) {
+		size_t length;
+
+		part += strspn(part, "/");
+		length = strcspn(part, "/");
+		if (length == 2 && !strncmp(part, "..", 2))
+			depth--;
+		else if (length && !(length == 1 && *part == '.'))
+			depth++;
+	}
+	return depth < 0;
+}
+
 static int open_below(const char *dir, const char *name, struct stat *st, struct op_text *path)
 {
+	if (climbs_out(name))
+		return -1;
 	op_text_truncate(path, 0);
 	op_text_printf(path, "%s/%s", dir, name);
-	return path->failed ? -1 : open_regular(path->data, st);
+	return path->failed ? -1 : open_source_file(path->data, st);
+}
+
+/* Whether everybody may search the directories in which the open file is. */
+static bool are_dirs_open(int fd)
+{
+	char link[sizeof("/proc/self/fd/") + 10], path[PATH_MAX];
+	struct stat st = { .st_mode = S_IXOTH };
+	ssize_t length;
+	char *slash;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path));
+	if (length <= 0 || length == (ssize_t)sizeof(path) || *path != '/')
+		return false;
+	path[length] = '\0';
+	while (st.st_mode & S_IXOTH && (slash = strrchr(path, '/'))) {
+		*slash = '\0';
+		if (stat(slash == path ? "/" : path, &st) < 0)
+			return false;
+	}
+	return st.st_mode & S_IXOTH;
+}
+
+/*
+ * Whether the file may be shown although a stranger can have named it, who then sees a report of
+ * root: everybody can read it already. The caller's own directories may be closed.
+ */
+static bool is_for_everybody(int fd, const struct stat *st)
+{
+	return st->st_mode & S_IROTH && (st->st_uid == geteuid() || are_dirs_open(fd));
 }
 
 /* The descriptor of the file and its path; -1: not found. */
-static int open_source(const char *name, const struct opr_source_dirs *dirs, struct stat *st, struct op_text *path)
+static int open_source(const char *name, const struct opr_source_dirs *dirs, struct stat *st, struct op_text *path,
+		       bool *is_private)
 {
 	const char *rest = cut_bases(name, dirs->base_dirs);
 	int fd = -1;
@@ -75,7 +127,12 @@ static int open_source(const char *name, const struct opr_source_dirs *dirs, str
 		return fd;
 	op_text_truncate(path, 0);
 	op_text_add(path, name);
-	return path->failed ? -1 : open_regular(path->data, st);
+	fd = path->failed ? -1 : open_source_file(path->data, st);
+	if (fd < 0 || is_for_everybody(fd, st))
+		return fd;
+	close(fd);
+	*is_private = true;
+	return -1;
 }
 
 /* ---- reading ---- */
@@ -133,7 +190,7 @@ int opr_source_file_read(struct opr_source_file *file, const char *name, const s
 	int fd, err;
 
 	*file = (struct opr_source_file){ 0 };
-	fd = *name ? open_source(name, dirs, &st, &path) : -1;
+	fd = *name ? open_source(name, dirs, &st, &path, &file->is_private) : -1;
 	if (fd < 0) {
 		err = path.failed ? -ENOMEM : 0;
 		op_text_free(&path);

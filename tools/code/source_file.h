@@ -11,11 +11,12 @@
 
 struct opr_source_dirs {
 	const struct opr_words *base_dirs;   /* prefixes that are cut from names */
-	const struct opr_words *search_dirs; /* searched first, for the rest of the name */
+	const struct opr_words *search_dirs; /* searched first, for the rest; all there is shown */
 };
 
 struct opr_source_file {
 	char *path; /* where it was found; NULL: nowhere */
+	bool is_private; /* it is there, but is not read */
 	dev_t device;
 	ino_t inode;
 	char *text;         /* the lines, each with a NUL at its end */
@@ -28,8 +29,10 @@ struct opr_source_file {
 /*
  * Finds and reads the file that debugging information calls `name`. It searches the search
  * directories for the name without the first base directory that matches, then for the whole name,
- * and last the name itself. 0; the file has no path when it is not found or not readable; -ENOMEM.
- * Prints nothing. To be freed with opr_source_file_free in any case.
+ * and last the name itself. A stranger can choose the name, and others see a report of root. So
+ * elsewhere only a file counts that others may read, and that the caller owns or everybody can
+ * reach. 0; the file has no path when it is not found or not readable; -ENOMEM. Prints nothing. To
+ * be freed with opr_source_file_free in any case.
  */
 int opr_source_file_read(struct opr_source_file *file, const char *name,
 			 const struct opr_source_dirs *dirs) OP_NONNULL OP_MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "tools/common/formatting.h"
+#include "tools/common/log.h"
 
 #define COUNT_WIDTH 6
 #define CLASS_WIDTH (COUNT_WIDTH + 1 + OPR_PERCENT_WIDTH)
@@ -116,4 +117,13 @@ bool opr_annotate_wants(const struct opr_annotate *annotate, const struct opr_so
 		if (counts[i] && opr_percent(counts[i], annotate->report->totals[i]) >= options->query.threshold)
 			return true;
 	return false;
+}
+
+void opr_annotate_warn_of_missing(const struct opr_source *source, const struct opr_source_file *file)
+{
+	if (file->is_private)
+		opr_warn("%s is not shown: others may not read it, and any program can name it; --search-dirs=DIRECTORY shows what "
+			 "is below a directory", source->name);
+	else
+		opr_warn("unable to open for reading: %s", source->name);
 }

@@ -49,6 +49,9 @@ void opr_annotate_description(const struct opr_annotate *annotate, FILE *out) OP
 void opr_annotate_symbols(const struct opr_annotate *annotate, FILE *out, const struct opr_source_symbol *symbols,
 			  size_t nr_symbols) OP_NONNULL;
 
+/* Says that a source is not shown, and why. */
+void opr_annotate_warn_of_missing(const struct opr_source *source, const struct opr_source_file *file) OP_NONNULL;
+
 /* Writes the annotated sources, to a stream or, with --output-dir, to files. 0 or -errno. */
 int opr_annotate_sources(const struct opr_annotate *annotate, FILE *out) OP_NONNULL OP_MUST_CHECK;
 

@@ -460,7 +460,7 @@ static int write_source(struct page *page, size_t index)
 	if (!file)
 		return opr_no_memory();
 	if (!file->path)
-		opr_warn("unable to open for reading: %s", source->name);
+		opr_annotate_warn_of_missing(source, file);
 	write_heading(page, "h2", source->name, "", values_of(page, source->counts));
 	fputs("<div class=pair><div class=left>\n", page->out);
 	fputs("<table class=source>\n", page->out);

@@ -180,7 +180,7 @@ static int write_source(const struct opr_annotate *annotate, FILE *out, int dir_
 		return opr_no_memory();
 	}
 	if (!file.path)
-		opr_warn("unable to open for reading: %s", source->name);
+		opr_annotate_warn_of_missing(source, &file);
 	if (dir_fd >= 0) {
 		if (file.path)
 			err = write_below(annotate, dir_fd, source, &file);
