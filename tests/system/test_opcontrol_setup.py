@@ -170,10 +170,14 @@ def nothing_half_written(box):
 
 
 def check_page():
-    """opd-status(5) names every key of --status --json; lost_REASON stands for the reasons."""
+    """opd-status(5) names every key of --status --json; lost_REASON stands for the reasons, and the
+    keys of Python for those of each runtime whose name is there.
+    """
     with open(os.path.join(os.environ["OPD_SOURCE"], "doc", "opd-status.5"), encoding="utf-8") as stream:
         page = stream.read().replace("\\-", "-").split("\n.SH KEYS\n", 1)[1].split("\n.SH ", 1)[0]
     words = set(re.findall(r"[a-z][a-z_]*", "\n".join(line for line in page.splitlines() if re.match(r"\.(B|BR|RB) ", line))))
+    words |= {word.replace("python", name) for name in ("node", "java", "php", "perl", "ruby") if name + "_processes" in words
+              for word in words if word.startswith("python_")}
     missing = (STATUS_KEYS | EVENT_KEYS | CPU_KEYS) - LOSSES - words
     require(not missing, "opd-status(5) does not name %s" % sorted(missing))
 

@@ -86,8 +86,9 @@ def check_heading(look, samples):
                            " return [counts.reduce((n, x, i) => n + (accepted[countOf[i]] && !context(countOf[i], 2) ? x : 0), 0),"
                            " Object.values(lost).reduce((x, y) => x + y, 0)]; })()")
     title, seconds = look.run("$('title').textContent"), samples * period / 1e9
-    wanted = r"%s: %s CPU seconds in \d+ seconds? · (.*) · %.0f %% of stacks whole, %d lost$" % (
-        re.escape(os.uname().nodename), "%.1f" % seconds if seconds < 10 else "%.0f" % seconds, 100 * whole / samples, lost)
+    wanted = r"%s: %s CPU seconds in \d+ seconds? · (.*) · %.0f %% of stacks whole, %s lost$" % (
+        re.escape(os.uname().nodename), "%.1f" % seconds if seconds < 10 else "%.0f" % seconds, 100 * whole / samples,
+        "{:,}".format(lost))
     found = re.match(wanted, title)
     require(found, "the heading is %r, not %s" % (title, wanted))
     first = look.run("[...names.keys()].filter(isFunction).sort((x, y) => table.s0[y] - table.s0[x]).slice(0, 3)"

@@ -41,7 +41,7 @@ def stacks_of(session, comm):
             path.append(node)
             node = nodes[node[0]]
         fields = {kind: (value, image) for _, kind, _, value, image, _ in path if kind != FRAME}
-        if not path or STATE in fields or struct.pack("<QQ", *fields[COMM]).rstrip(b"\0") != comm.encode():
+        if COMM not in fields or STATE in fields or struct.pack("<QQ", *fields[COMM]).rstrip(b"\0") != comm.encode():
             continue
         app = fields[APP][1]
         frames = tuple(value for _, kind, _, value, image, _ in reversed(path) if kind == FRAME and image == app)
