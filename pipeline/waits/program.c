@@ -70,17 +70,29 @@ static size_t bytes_of_deep_cpus(uint32_t nr_cpus)
 	return whole_pages(nr_cpus * sizeof(struct opd_deep_cpu));
 }
 
+/* Maps a part of a map of the kernel, for opd alone: helpers that it forks later do not have it. */
+static int map_part(size_t nr_bytes, int access, int fd, size_t offset, void **ret_memory)
+{
+	int err = op_sys_mmap(NULL, nr_bytes, access, MAP_SHARED, fd, (off_t)offset, ret_memory);
+
+	if (!err && madvise(*ret_memory, nr_bytes, MADV_DONTFORK) < 0) {
+		err = -errno;
+		op_sys_munmap(*ret_memory, nr_bytes);
+	}
+	return err;
+}
+
 /* ---- what opd-waits sends ---- */
 
 static int map_kick(struct opd_wait_program *program, uint32_t cpu, int fd)
 {
 	struct kicks *kicks;
 	void *consumed, *produced;
-	int err = cpu < CPUS_MAX ? op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &consumed) : -EBADMSG;
+	int err = cpu < CPUS_MAX ? map_part(page_bytes(), PROT_READ | PROT_WRITE, fd, 0, &consumed) : -EBADMSG;
 
 	if (err)
 		return err;
-	err = op_sys_mmap(NULL, page_bytes(), PROT_READ, MAP_SHARED, fd, (off_t)page_bytes(), &produced);
+	err = map_part(page_bytes(), PROT_READ, fd, page_bytes(), &produced);
 	if (!err && !op_grow(&program->kicks, &program->kicks_capacity, cpu + 1)) {
 		op_sys_munmap(produced, page_bytes());
 		err = -ENOMEM;
@@ -196,20 +208,19 @@ static int map_maps(struct opd_wait_program *program)
 	int err = is_whole(program) ? 0 : -EBADMSG;
 
 	if (!err)
-		err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->control_fd, 0, &control);
+		err = map_part(page_bytes(), PROT_READ | PROT_WRITE, program->control_fd, 0, &control);
 	if (err)
 		return err;
 	program->control = control;
-	err = op_sys_mmap(NULL, bytes_of_cpus(program->nr_cpus), PROT_READ, MAP_SHARED, program->cpus_fd, 0, &cpus);
+	err = map_part(bytes_of_cpus(program->nr_cpus), PROT_READ, program->cpus_fd, 0, &cpus);
 	if (err)
 		return err;
 	program->cpus = cpus;
-	err = op_sys_mmap(NULL, bytes_of_deep_cpus(program->nr_cpus), PROT_READ, MAP_SHARED, program->deep_fd, 0, &deep_cpus);
+	err = map_part(bytes_of_deep_cpus(program->nr_cpus), PROT_READ, program->deep_fd, 0, &deep_cpus);
 	if (err)
 		return err;
 	program->deep_cpus = deep_cpus;
-	err = op_sys_mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, program->runtime_control_fd, 0,
-			  &interpreter_control);
+	err = map_part(page_bytes(), PROT_READ | PROT_WRITE, program->runtime_control_fd, 0, &interpreter_control);
 	if (!err)
 		program->interpreter_control = interpreter_control;
 	return err;

@@ -106,6 +106,23 @@ def is_loaded(number):
     return descriptor >= 0
 
 
+def helpers_of(pid):
+    """The processes below one."""
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as stream:
+        children = [int(word) for word in stream.read().split()]
+    return [process for child in children for process in [child, *helpers_of(child)]]
+
+
+def check_helpers(pid):
+    """opd writes into maps of the kernel; what looks at files of strangers for it has no part in that."""
+    helpers = helpers_of(pid)
+    require(helpers, "opd has no helpers")
+    for helper in helpers:
+        with contextlib.suppress(OSError), open("/proc/%d/maps" % helper, encoding="utf-8") as stream:
+            require("bpf-map" not in stream.read(), "helper %d has maps of the kernel" % helper)
+        require(not program_ids(helper), "helper %d has programs of the kernel" % helper)
+
+
 def test_killed_opd(box):
     """Nothing is left in the kernel, and the next opd has no part of the time between."""
     use_waits(box)
@@ -113,6 +130,7 @@ def test_killed_opd(box):
     await_uptime(box, 4)
     ids = program_ids(box.daemon.pid)
     require(len(ids) >= 4 and all(map(is_loaded, ids)), "programs of opd: %s" % ids)
+    check_helpers(box.daemon.pid)
     dump(box)
     box.daemon.kill()
     box.daemon.wait()
