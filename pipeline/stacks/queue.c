@@ -45,6 +45,11 @@ static bool reserve(const struct opd_stack_queue *queue, size_t nr_bytes, size_t
 	return queue->head > nr_bytes;
 }
 
+static size_t wait_bytes(const struct opd_stack_sample *taken, size_t nr_bytes)
+{
+	return taken->state ? nr_bytes : 0;
+}
+
 int opd_stack_queue_add(struct opd_stack_queue *queue, const struct opd_stack_sample *taken, struct opd_stack_waiting **ret_waiting)
 {
 	size_t nr_bytes = (taken->header->size + 7u) & ~(size_t)7, at;
@@ -53,8 +58,9 @@ int opd_stack_queue_add(struct opd_stack_queue *queue, const struct opd_stack_sa
 
 	if (err)
 		return err;
-	if (!reserve(queue, nr_bytes, &at))
+	if (queue->wait_bytes + wait_bytes(taken, nr_bytes) > OPD_STACK_QUEUE_WAIT_BYTES || !reserve(queue, nr_bytes, &at))
 		return -ENOSPC;
+	queue->wait_bytes += wait_bytes(taken, nr_bytes);
 	memcpy(queue->records + at, taken->header, taken->header->size);
 	waiting = entry_at(queue, queue->end++);
 	*waiting = (struct opd_stack_waiting){ .at = at, .nr_bytes = (uint32_t)nr_bytes, .taken = *taken };
@@ -106,6 +112,7 @@ void opd_stack_queue_done(struct opd_stack_queue *queue, struct opd_stack_waitin
 	free(waiting->taken.runtime);
 	waiting->taken.runtime = NULL;
 	waiting->is_done = true;
+	queue->wait_bytes -= wait_bytes(&waiting->taken, waiting->nr_bytes);
 	queue->nr--;
 	if (waiting->taken.sample.time_ns == queue->oldest_ns)
 		queue->oldest_ns = 0;

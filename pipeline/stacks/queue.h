@@ -20,6 +20,7 @@
 #include "pipeline/stacks/waker.h"
 
 #define OPD_STACK_QUEUE_BYTES   (16u << 20) /* of records */
+#define OPD_STACK_QUEUE_WAIT_BYTES (4u << 20) /* of these, of waits: they leave room for samples */
 #define OPD_STACK_QUEUE_ENTRIES (1u << 15)
 
 /* A sample with a stack, in its ring or in the queue. */
@@ -63,10 +64,14 @@ struct opd_stack_queue {
 	struct opd_stack_waiting *entries;
 	uint32_t first, end; /* indexes, modulo OPD_STACK_QUEUE_ENTRIES */
 	size_t nr;           /* entries that are not done */
+	size_t wait_bytes;   /* of their records, of waits */
 	uint64_t oldest_ns;  /* the oldest of their times; 0: not known */
 };
 
-/* Adds a copy of the sample. The caller fills the rest of the entry. -ENOSPC: full; -ENOMEM. */
+/*
+ * Adds a copy of the sample. The caller fills the rest of the entry. -ENOSPC: full, also of waits;
+ * -ENOMEM.
+ */
 int opd_stack_queue_add(struct opd_stack_queue *queue, const struct opd_stack_sample *taken,
 			struct opd_stack_waiting **ret_waiting) OP_NONNULL OP_MUST_CHECK;
 

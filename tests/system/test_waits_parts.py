@@ -100,7 +100,7 @@ def test_verifier(box):
         require(instructions * ROOM <= INSTRUCTIONS_MAX, "%s: the verifier looks at %d instructions" % (name, instructions))
         # of each function; for those that call each other, the kernel keeps to its limit itself
         require(max(stack) <= STACK_MAX * 3 // 4, "%s: %s bytes of stack" % (name, stack))
-    print(found)
+    print(found, flush=True)
     require({"on_switch", "on_kick", "on_waking", "on_new_task", "waiting", "on_sample"} <= set(found), "programs: " + out)
 
 
@@ -108,16 +108,16 @@ def test(box):
     if "OPD_WAITS" not in box.env:
         raise opdtest.Skip("opd was built without clang or libbpf")
     box.configure(Stacks="yes")
-    box.start_daemon("--event=default")
+    box.start_daemon("--event=default", start=False)
     status = box.status()
     box.shutdown()
     if status["no_waits"] or status["no_deep"] or status["no_runtimes"]:
         raise opdtest.Skip("this kernel has not all: %(no_waits)s; %(no_deep)s; %(no_runtimes)s" % status)
+    test_verifier(box)
     for name, missing in CASES:
         test_broken(box, name, missing)
         box.shutdown()
         box.opcontrol("--reset")
-    test_verifier(box)
 
 
 if __name__ == "__main__":

@@ -432,6 +432,33 @@ static void the_queue_goes_round(void **state OP_UNUSED)
 	opd_stack_queue_free(&queue);
 }
 
+/* Waits have a quarter of it at most, and samples the rest, whoever comes first. */
+static void waits_leave_room_for_samples(void **state OP_UNUSED)
+{
+	static uint64_t record[1 << 10];
+	struct perf_event_header *header = (void *)record;
+	struct opd_stack_queue queue = { 0 };
+	struct opd_stack_waiting *waiting;
+	struct opd_stack_sample wait = { .header = header, .state = OP_WAIT_blocked };
+	struct opd_stack_sample sample = { .header = header };
+	size_t nr_waits = 0, nr_samples = 0;
+
+	header->size = sizeof(record);
+	while (!opd_stack_queue_add(&queue, &wait, &waiting))
+		nr_waits++;
+	assert_int_equal(nr_waits, OPD_STACK_QUEUE_WAIT_BYTES / sizeof(record));
+	while (!opd_stack_queue_add(&queue, &sample, &waiting))
+		nr_samples++;
+	assert_true(nr_waits + nr_samples >= OPD_STACK_QUEUE_BYTES / sizeof(record) - 1);
+	/* one that is done has left its place to the next one */
+	opd_stack_queue_done(&queue, opd_stack_queue_first(&queue));
+	opd_stack_queue_trim(&queue);
+	opd_stack_queue_done(&queue, opd_stack_queue_first(&queue));
+	opd_stack_queue_trim(&queue);
+	assert_int_equal(opd_stack_queue_add(&queue, &wait, &waiting), 0);
+	opd_stack_queue_free(&queue);
+}
+
 /* ---- chains ---- */
 
 static void send_deferred_chain(uint64_t cookie)
@@ -576,6 +603,7 @@ int main(void)
 		TEST(a_stack_has_the_weight_of_its_source),
 		TEST(waiting_has_a_limit),
 		TEST(the_queue_goes_round),
+		TEST(waits_leave_room_for_samples),
 		TEST(a_deferred_chain_joins_its_samples),
 		TEST(a_deferred_chain_may_not_come),
 		TEST(rings_are_read_in_the_order_of_time),
