@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "libop/base/sys.h"
 
 #define ENTRIES_BYTES (OPD_STACK_QUEUE_ENTRIES * sizeof(struct opd_stack_waiting))
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24 /* Linux 5.18 */
+#endif
 #define ALL_BYTES     (OPD_STACK_QUEUE_BYTES + ENTRIES_BYTES)
 
 static int make_room(struct opd_stack_queue *queue)
@@ -106,9 +110,32 @@ uint64_t opd_stack_queue_oldest_ns(struct opd_stack_queue *queue)
 	return queue->oldest_ns;
 }
 
+/*
+ * Gives back the pages of a record that is done, and those that it shares with a neighbour that is
+ * done as well: one sample may wait for a minute, and thousands come and go behind it.
+ */
+static void give_back(const struct opd_stack_queue *queue, const struct opd_stack_waiting *waiting)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), begin = waiting->at, end = begin + waiting->nr_bytes;
+	uint32_t offset = ((uint32_t)(waiting - queue->entries) - queue->first) % OPD_STACK_QUEUE_ENTRIES;
+	const struct opd_stack_waiting *before = offset ? entry_at(queue, queue->first + offset - 1) : NULL;
+	const struct opd_stack_waiting *behind =
+		queue->first + offset + 1 != queue->end ? entry_at(queue, queue->first + offset + 1) : NULL;
+
+	if (before && before->is_done && before->at < begin && before->at <= begin / page * page)
+		begin = begin / page * page;
+	if (behind && behind->is_done && behind->at == end && behind->nr_bytes >= page)
+		end += page;
+	begin = (begin + page - 1) / page * page;
+	end = end / page * page;
+	if (begin < end && madvise(queue->records + begin, end - begin, MADV_DONTNEED_LOCKED) < 0)
+		(void)madvise(queue->records + begin, end - begin, MADV_DONTNEED);
+}
+
 void opd_stack_queue_done(struct opd_stack_queue *queue, struct opd_stack_waiting *waiting)
 {
 	explicit_bzero(queue->records + waiting->at, waiting->nr_bytes);
+	give_back(queue, waiting);
 	free(waiting->taken.runtime);
 	waiting->taken.runtime = NULL;
 	waiting->is_done = true;

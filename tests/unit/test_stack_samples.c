@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "libop/odb/read.h"
 #include "pipeline/count/image_filter.h"
@@ -459,6 +461,39 @@ static void waits_leave_room_for_samples(void **state OP_UNUSED)
 	opd_stack_queue_free(&queue);
 }
 
+static size_t resident_pages(const struct opd_stack_queue *queue)
+{
+	static unsigned char pages[OPD_STACK_QUEUE_BYTES / 4096];
+	size_t nr = OPD_STACK_QUEUE_BYTES / (size_t)sysconf(_SC_PAGESIZE), nr_resident = 0;
+
+	assert_int_equal(mincore(queue->records, OPD_STACK_QUEUE_BYTES, pages), 0);
+	for (size_t i = 0; i < nr; i++)
+		nr_resident += pages[i] & 1;
+	return nr_resident;
+}
+
+/* One sample waits for long; what comes and goes behind it takes no memory. */
+static void the_queue_gives_memory_back(void **state OP_UNUSED)
+{
+	static uint64_t record[1160];
+	struct perf_event_header *header = (void *)record;
+	struct opd_stack_sample taken = { .header = header };
+	struct opd_stack_waiting *first, *waiting;
+	struct opd_stack_queue queue = { 0 };
+
+	header->size = sizeof(record);
+	record[1] = 7;
+	assert_int_equal(opd_stack_queue_add(&queue, &taken, &first), 0);
+	for (size_t i = 0; i + 2 < OPD_STACK_QUEUE_BYTES / sizeof(record); i++) {
+		assert_int_equal(opd_stack_queue_add(&queue, &taken, &waiting), 0);
+		opd_stack_queue_done(&queue, waiting);
+		opd_stack_queue_trim(&queue);
+	}
+	assert_true(resident_pages(&queue) <= 8);
+	assert_memory_equal(first->taken.header, record, sizeof(record));
+	opd_stack_queue_free(&queue);
+}
+
 /* ---- chains ---- */
 
 static void send_deferred_chain(uint64_t cookie)
@@ -604,6 +639,7 @@ int main(void)
 		TEST(waiting_has_a_limit),
 		TEST(the_queue_goes_round),
 		TEST(waits_leave_room_for_samples),
+		TEST(the_queue_gives_memory_back),
 		TEST(a_deferred_chain_joins_its_samples),
 		TEST(a_deferred_chain_may_not_come),
 		TEST(rings_are_read_in_the_order_of_time),
