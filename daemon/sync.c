@@ -102,6 +102,18 @@ static bool save(struct opd_sync *sync, struct opd_job *job)
 	return true;
 }
 
+/* Sessions are closed at a quarter of SessionMaxUse=. An endless timeline gets as much. */
+static void keep_minutes(struct opd_sync *sync)
+{
+	const struct opd_minutes_keep keep = {
+		.session_fd = sync->recording.pipeline->count.session_fd,
+		.keep_ns = sync->config->timeline_keep_us * NS_PER_US,
+		.max_bytes = sync->config->session_max_use / 4,
+	};
+
+	opd_minutes_set_keep(&sync->recording.minutes, &keep);
+}
+
 /* What takes effect at once of a configuration that is read again; NULL: nothing. */
 static void reload(struct opd_sync *sync, const struct op_config *fresh)
 {
@@ -114,6 +126,7 @@ static void reload(struct opd_sync *sync, const struct op_config *fresh)
 		opd_file_limit_give(&count->limit, sync->config->session_max_use);
 		count->stacks.max_bytes = sync->config->stack_max_use;
 		sync->recording.timeline.interval_ns = sync->config->timeline_interval_us * NS_PER_US;
+		keep_minutes(sync);
 		sync->rotation.due_ns = 0;
 		sync->retention.due_ns = 0;
 	}
@@ -290,6 +303,7 @@ static void connect_parts(struct opd_sync *sync, struct opd_pipeline *pipeline)
 	sync->recording = (struct opd_recording){ .pipeline = pipeline, .begin_ns = op_now_ns() };
 	opd_dumps_init(&sync->recording.dumps, pipeline, &sync->background, &sync->queue);
 	opd_minutes_init(&sync->recording.minutes, &sync->background);
+	keep_minutes(sync);
 	opd_retention_init(&sync->retention, session_fd, sync->config, &pipeline->count.limit, &sync->background);
 	sync->rotation = (struct opd_rotation){
 		.recording = &sync->recording, .retention = &sync->retention, .config = sync->config

@@ -13,16 +13,20 @@
 #include "libop/base/sys.h"
 #include "libop/session/dcookie.h"
 #include "libop/session/layout.h"
+#include "libop/timeline/thin.h"
 
 /* Nodes of a minute. More are merged: a busy minute of a compile load has less than 10 KB. */
 #define MAX_SAMPLE_NODES 1344u
 #define MAX_STACK_NODES  1664u
+#define HOUR_NS          (3600 * (uint64_t)OP_NS_PER_S)
+#define HOURS_KEEP_NS    (90 * 24 * HOUR_NS)
 
 void opd_minutes_init(struct opd_minutes *minutes, struct opd_background *background)
 {
 	*minutes = (struct opd_minutes){
 		.background = background,
 		.limits = { .max_samples = MAX_SAMPLE_NODES, .max_stacks = MAX_STACK_NODES },
+		.keep.session_fd = -1,
 	};
 	pthread_mutex_init(&minutes->opening, NULL);
 	pthread_mutex_init(&minutes->lock, NULL);
@@ -112,6 +116,56 @@ static int write_minute(struct opd_minutes *minutes, struct opd_minute_waiting *
 	return err;
 }
 
+/* A file of a session that was emptied meanwhile does not come back. */
+static int replace_file(struct opd_minutes *minutes, const struct opd_minute_waiting *waiting, int session_fd)
+{
+	int err = -ECANCELED;
+
+	pthread_mutex_lock(&minutes->opening);
+	if (waiting->nr_resets == minutes->nr_resets)
+		err = op_file_move_below(session_fd, OP_SESSION_TMP_SHORT, waiting->dir_fd, OP_SESSION_TIMELINE);
+	pthread_mutex_unlock(&minutes->opening);
+	if (err) {
+		op_file_unlink_below(session_fd, OP_SESSION_TMP_SHORT);
+		return err;
+	}
+	op_timeline_append_close(minutes->writer);
+	minutes->writer = NULL;
+	return 0;
+}
+
+/*
+ * A session may never end, so what is too old becomes hours or goes. The file is looked at once in
+ * an hour of its time, and when it has grown by a part of its limit.
+ */
+static void shorten_file(struct opd_minutes *minutes, const struct opd_minute_waiting *waiting, const struct opd_minutes_keep *kept)
+{
+	static const struct op_encode_limits of_hour = { .max_samples = 3 * MAX_SAMPLE_NODES, .max_stacks = 3 * MAX_STACK_NODES };
+	static struct op_rate rate;
+	struct op_timeline_keep keep = {
+		.minutes_ns = kept->keep_ns, .hours_ns = HOURS_KEEP_NS, .grain_ns = HOUR_NS, .max_bytes = kept->max_bytes
+	};
+	uint64_t boot_ns = waiting->minute.end.boot_ns, nr_bytes = op_timeline_append_bytes(minutes->writer);
+	bool is_due = boot_ns < minutes->looked_boot_ns || boot_ns - minutes->looked_boot_ns >= HOUR_NS ||
+		      nr_bytes < minutes->looked_bytes || nr_bytes - minutes->looked_bytes > kept->max_bytes / 16;
+	int err = 0;
+
+	if (kept->session_fd < 0 || !is_due)
+		return;
+	for (int i = 0; i < 3 && !err; i++) {
+		err = op_timeline_shorten(waiting->dir_fd, OP_SESSION_TIMELINE, &keep, &of_hour, kept->session_fd,
+					  OP_SESSION_TMP_SHORT);
+		if (!err)
+			err = replace_file(minutes, waiting, kept->session_fd);
+		/* once it is too large, there is some room for what comes */
+		keep.max_bytes = kept->max_bytes - kept->max_bytes / 4;
+	}
+	minutes->looked_boot_ns = boot_ns;
+	minutes->looked_bytes = nr_bytes;
+	if (err && err != -EALREADY && err != -ECANCELED)
+		op_log_failure(&rate, op_now_ns(), "cannot merge old minutes of the current session into hours", err);
+}
+
 /* The minute of a session that was emptied meanwhile is neither written nor lost. */
 static void note_result(struct opd_minutes *minutes, const struct opd_minute_waiting *waiting, int err, uint64_t nr_bytes)
 {
@@ -139,6 +193,7 @@ static void write_all(void *context, void *arg)
 	pthread_mutex_lock(&minutes->lock);
 	while (minutes->nr_waiting) {
 		struct opd_minute_waiting waiting = minutes->waiting[0];
+		struct opd_minutes_keep keep = minutes->keep;
 		uint64_t nr_bytes = 0;
 		int err;
 
@@ -146,6 +201,8 @@ static void write_all(void *context, void *arg)
 		memmove(minutes->waiting, minutes->waiting + 1, minutes->nr_waiting * sizeof(waiting));
 		pthread_mutex_unlock(&minutes->lock);
 		err = write_minute(minutes, &waiting, &nr_bytes);
+		if (!err)
+			shorten_file(minutes, &waiting, &keep);
 		free_waiting(&waiting);
 		pthread_mutex_lock(&minutes->lock);
 		note_result(minutes, &waiting, err, nr_bytes);
@@ -222,6 +279,13 @@ static uint64_t take_growth(void *host)
 struct opd_minute_host opd_minutes_host(struct opd_minutes *minutes)
 {
 	return (struct opd_minute_host){ .is_busy = is_busy, .take = take, .take_growth = take_growth, .host = minutes };
+}
+
+void opd_minutes_set_keep(struct opd_minutes *minutes, const struct opd_minutes_keep *keep)
+{
+	pthread_mutex_lock(&minutes->lock);
+	minutes->keep = *keep;
+	pthread_mutex_unlock(&minutes->lock);
 }
 
 void opd_minutes_reset(struct opd_minutes *minutes)

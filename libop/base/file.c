@@ -360,7 +360,7 @@ int op_file_rename_below(int dir_fd, const char *path, const char *new_path)
 	return err;
 }
 
-int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes)
+static int publish_into(int dir_fd, const char *path, int new_dir_fd, const char *new_path, uint64_t *ret_dir_bytes)
 {
 	struct op_file_path target;
 	const char *name;
@@ -368,13 +368,25 @@ int op_file_publish_below(int dir_fd, const char *path, const char *new_path, ui
 
 	if (parent < 0)
 		return parent;
-	err = op_file_path_find(dir_fd, new_path, &target);
+	err = op_file_path_find(new_dir_fd, new_path, &target);
 	if (!err) {
 		err = op_file_path_publish(&target, parent, name, ret_dir_bytes);
 		op_file_path_close(&target);
 	}
 	close(parent);
 	return err;
+}
+
+int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes)
+{
+	return publish_into(dir_fd, path, dir_fd, new_path, ret_dir_bytes);
+}
+
+int op_file_move_below(int dir_fd, const char *path, int new_dir_fd, const char *new_path)
+{
+	uint64_t dir_bytes;
+
+	return publish_into(dir_fd, path, new_dir_fd, new_path, &dir_bytes);
 }
 
 static int copy_all(int from_fd, int to_fd)

@@ -113,6 +113,9 @@ int op_file_rename_below(int dir_fd, const char *path, const char *new_path) OP_
  */
 int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes) OP_NONNULL OP_MUST_CHECK;
 
+/* The same from one directory to another of the file system. 0 or -errno. */
+int op_file_move_below(int dir_fd, const char *path, int new_dir_fd, const char *new_path) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Copies a file to tmp_path. All blocks of the copy are new, so it can be written to the disk even
  * when the blocks of the original cannot. 0; -EBADMSG: not a regular file, or it cannot be read;

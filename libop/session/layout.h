@@ -36,6 +36,7 @@
 #define OP_SESSION_STACKS     "stacks" /* in a session */
 #define OP_SESSION_TIMELINE   "timeline" /* in a session (libop/timeline/format.h) */
 #define OP_SESSION_TMP_TIMELINE OP_SESSION_TMP "/timeline-hours" /* the same, being merged */
+#define OP_SESSION_TMP_SHORT OP_SESSION_TMP "/timeline-current" /* the same, being shortened */
 #define OP_SESSION_TMP_STACKS OP_SESSION_TMP "/stacks" /* the same, being made */
 
 /* A sample file or a JIT object that is being made; with suffixes the file that it replaces. */

@@ -172,6 +172,26 @@ int op_timeline_append(struct op_timeline_writer *writer, const struct op_minute
 	return err;
 }
 
+int op_timeline_append_packed(struct op_timeline_writer *writer, const struct op_block *block, uint32_t gap,
+			      const struct op_bytes *packed)
+{
+	struct op_timeline_level levels[OP_TIMELINE_LEVELS_MAX];
+	struct op_timeline_tail tail = block->tail;
+	struct op_bytes bytes = { 0 };
+	int err;
+
+	if (writer->nr_places >= OP_TIMELINE_BLOCKS_MAX)
+		return -EFBIG;
+	tail.number = (uint32_t)writer->nr_places;
+	tail.nr_levels = make_levels(writer, levels);
+	tail.gap = (uint16_t)gap;
+	err = op_block_frame(packed, &tail, levels, &bytes);
+	if (!err)
+		err = write_block(writer, &tail, &bytes);
+	op_bytes_free(&bytes);
+	return err;
+}
+
 void op_timeline_append_together(struct op_timeline_writer *writer)
 {
 	writer->is_synced_later = true;

@@ -9,6 +9,7 @@
 #ifndef OP_TIMELINE_APPEND_H
 #define OP_TIMELINE_APPEND_H
 
+#include "libop/timeline/block.h"
 #include "libop/timeline/encode.h"
 #include "libop/timeline/minute.h"
 
@@ -29,6 +30,13 @@ int op_timeline_append_open(int dir_fd, const char *path, struct op_timeline_wri
  */
 int op_timeline_append(struct op_timeline_writer *writer, const struct op_minute *minute, const struct op_encode_limits *limits)
 	OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Writes a block of another file (op_timeline_packed) with another gap, and without a look at what
+ * is in it. The errors are the same.
+ */
+int op_timeline_append_packed(struct op_timeline_writer *writer, const struct op_block *block, uint32_t gap,
+			      const struct op_bytes *packed) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * For a file that is made anew: from now on op_timeline_append leaves out fsync(2), and

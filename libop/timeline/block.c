@@ -81,24 +81,34 @@ static int pack(const struct op_bytes *payload, struct op_bytes *ret_packed)
 int op_block_make(const struct op_bytes *payload, const struct op_timeline_tail *tail, const struct op_timeline_level *levels,
 		  struct op_bytes *block)
 {
-	size_t index_bytes = tail->nr_levels * sizeof(*levels), before = block->length;
 	struct op_timeline_tail full = *tail;
-	struct op_timeline_head head;
 	struct op_bytes packed;
 	int err = pack(payload, &packed);
 
 	if (err)
 		return err;
-	full.payload_sum = op_seal_sum(packed.data, packed.length);
 	full.raw_bytes = (uint32_t)payload->length;
-	full.packed_bytes = (uint32_t)packed.length;
-	full.block_bytes = (uint32_t)(sizeof(head) + packed.length + index_bytes + sizeof(full));
+	err = op_block_frame(&packed, &full, levels, block);
+	op_bytes_free(&packed);
+	return err;
+}
+
+int op_block_frame(const struct op_bytes *packed, const struct op_timeline_tail *tail, const struct op_timeline_level *levels,
+		   struct op_bytes *block)
+{
+	size_t index_bytes = tail->nr_levels * sizeof(*levels), before = block->length;
+	struct op_timeline_tail full = *tail;
+	struct op_timeline_head head;
+
+	full.payload_sum = op_seal_sum(packed->data, packed->length);
+	full.packed_bytes = (uint32_t)packed->length;
+	full.block_bytes = (uint32_t)(sizeof(head) + packed->length + index_bytes + sizeof(full));
 	memcpy(full.magic, OP_TIMELINE_BLOCK_MAGIC, sizeof(full.magic));
 	full.sum = 0;
 	tail_to_le(&full);
 	head = (struct op_timeline_head){ htole32(OP_TIMELINE_HEAD_MAGIC), full.block_bytes };
 	op_bytes_add(block, &head, sizeof(head));
-	op_bytes_add(block, packed.data, packed.length);
+	op_bytes_add(block, packed->data, packed->length);
 	for (uint32_t i = 0; i < tail->nr_levels; i++) {
 		struct op_timeline_level level = levels[i];
 
@@ -106,8 +116,6 @@ int op_block_make(const struct op_bytes *payload, const struct op_timeline_tail 
 		op_bytes_add(block, &level, sizeof(level));
 	}
 	op_bytes_add(block, &full, sizeof(full));
-	block->failed |= packed.failed;
-	op_bytes_free(&packed);
 	if (block->failed)
 		return -ENOMEM;
 	full.sum = htole64(op_seal_sum(block->data + block->length - sizeof(full) - index_bytes,
@@ -216,20 +224,33 @@ static int unpack(const struct op_timeline_tail *tail, const uint8_t *packed, st
 	return err;
 }
 
+int op_block_read_packed(int fd, const struct op_block *block, struct op_bytes *ret_packed)
+{
+	const struct op_timeline_tail *tail = &block->tail;
+	struct op_bytes packed = { .data = malloc(tail->packed_bytes + 1u), .capacity = tail->packed_bytes + 1u };
+	int err = packed.data ? op_file_read_at(fd, packed.data, tail->packed_bytes,
+						(off_t)(block->offset + sizeof(struct op_timeline_head)), &packed.length)
+			      : -ENOMEM;
+
+	if (!err && (packed.length < tail->packed_bytes || op_seal_sum(packed.data, packed.length) != tail->payload_sum))
+		err = -EBADMSG;
+	if (err)
+		op_bytes_free(&packed);
+	else
+		*ret_packed = packed;
+	return err;
+}
+
 int op_block_load(int fd, const struct op_block *block, struct op_minute *minute)
 {
 	const struct op_timeline_tail *tail = &block->tail;
-	uint8_t *packed = malloc(tail->packed_bytes + 1u);
-	size_t nr_read;
-	int err = packed ? op_file_read_at(fd, packed, tail->packed_bytes,
-					   (off_t)(block->offset + sizeof(struct op_timeline_head)), &nr_read)
-			 : -ENOMEM;
+	struct op_bytes packed;
+	int err = op_block_read_packed(fd, block, &packed);
 
-	if (!err && (nr_read < tail->packed_bytes || op_seal_sum(packed, nr_read) != tail->payload_sum))
-		err = -EBADMSG;
-	if (!err)
-		err = unpack(tail, packed, minute);
-	free(packed);
+	if (err)
+		return err;
+	err = unpack(tail, packed.data, minute);
+	op_bytes_free(&packed);
 	if (err)
 		return err;
 	minute->begin = tail->begin;

@@ -34,6 +34,10 @@ static inline uint64_t op_block_last_ns(const struct op_timeline_tail *tail)
 int op_block_make(const struct op_bytes *payload, const struct op_timeline_tail *tail, const struct op_timeline_level *levels,
 		  struct op_bytes *block) OP_NONNULL OP_MUST_CHECK;
 
+/* The same for a payload that is packed already; tail->raw_bytes is set. */
+int op_block_frame(const struct op_bytes *packed, const struct op_timeline_tail *tail, const struct op_timeline_level *levels,
+		   struct op_bytes *block) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Reads and checks what is around the payload of the block that ends at `end`; it begins at `begin`
  * or later. 0; -EBADMSG: no block ends there; another -errno.
@@ -42,6 +46,9 @@ int op_block_read_back(int fd, uint64_t begin, uint64_t end, struct op_block *re
 
 /* The same for the block that begins at `begin` and ends at `end` or before. */
 int op_block_read(int fd, uint64_t begin, uint64_t end, struct op_block *ret_block) OP_NONNULL OP_MUST_CHECK;
+
+/* Reads the payload as it is in the file, and checks its sum. 0; -EBADMSG; another -errno. */
+int op_block_read_packed(int fd, const struct op_block *block, struct op_bytes *ret_packed) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Reads, checks and decodes the payload into a span that op_minute_init made. 0; -EBADMSG: damaged;

@@ -89,6 +89,7 @@ enum op_timeline_gap {
 	OP_GAP_PAUSED,    /* opcontrol --stop */
 	OP_GAP_UNWRITTEN, /* a block could not be written */
 	OP_GAP_DISABLED,  /* TimelineInterval=0 */
+	OP_GAP_REMOVED,   /* older blocks were removed from the file */
 	OP_NR_GAPS,
 };
 

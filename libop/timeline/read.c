@@ -230,17 +230,29 @@ int op_timeline_block(const struct op_timeline *timeline, size_t index, struct o
 	return op_block_read_back(timeline->fd, place->offset, place->end, ret_block);
 }
 
-int op_timeline_next(struct op_timeline *timeline, struct op_minute *minute)
+int op_timeline_load(const struct op_timeline *timeline, size_t index, struct op_minute *minute)
 {
 	struct op_block block;
+	int err = op_timeline_block(timeline, index, &block);
+
+	return err ? err : op_block_load(timeline->fd, &block, minute);
+}
+
+int op_timeline_packed(const struct op_timeline *timeline, size_t index, struct op_block *ret_block, struct op_bytes *ret_packed)
+{
+	int err = op_timeline_block(timeline, index, ret_block);
+
+	return err ? err : op_block_read_packed(timeline->fd, ret_block, ret_packed);
+}
+
+int op_timeline_next(struct op_timeline *timeline, struct op_minute *minute)
+{
 	int err;
 
 	do {
-		err = op_timeline_block(timeline, timeline->nr_read, &block);
+		err = op_timeline_load(timeline, timeline->nr_read, minute);
 		if (err == -ENODATA)
 			return err;
-		if (!err)
-			err = op_block_load(timeline->fd, &block, minute);
 		if (err == -EBADMSG)
 			note_damage(timeline, timeline->selected[timeline->nr_selected - 1 - timeline->nr_read].offset);
 		timeline->nr_read++;

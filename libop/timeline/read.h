@@ -42,6 +42,14 @@ size_t op_timeline_nr_selected(const struct op_timeline *timeline) OP_NONNULL;
 int op_timeline_block(const struct op_timeline *timeline, size_t index, struct op_block *ret_block) OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * Reads the span of a selected block, or its payload as it is in the file. 0; -ENODATA: there is no
+ * such block; -EBADMSG: it is damaged; -ENOMEM; another -errno.
+ */
+int op_timeline_load(const struct op_timeline *timeline, size_t index, struct op_minute *minute) OP_NONNULL OP_MUST_CHECK;
+int op_timeline_packed(const struct op_timeline *timeline, size_t index, struct op_block *ret_block, struct op_bytes *ret_packed)
+	OP_NONNULL OP_MUST_CHECK;
+
+/*
  * Reads the next selected block into a span that op_minute_init made; what was in it is gone. 0;
  * -ENODATA: there is no other one. A block that is damaged is left out, and counted.
  */

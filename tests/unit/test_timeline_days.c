@@ -376,6 +376,158 @@ static void full_disk(void **state OP_UNUSED)
 	assert_int_equal(check_timeline(1, false), 4); /* the newest one is the clock */
 }
 
+/* ---- a session without an end: SessionInterval=0 ---- */
+
+#define SPAN (HOUR / 2)
+
+struct kept {
+	size_t nr_spans, nr_hours;
+	uint64_t span_age_ns, hour_age_ns; /* of the oldest ones, by the clock that does not step */
+	uint64_t nr_bytes;
+	uint32_t first_gap;
+};
+
+/* Hours come before spans, nothing is torn or damaged, and opcheck finds nothing. */
+static struct kept look_at_current(void)
+{
+	struct opk_check check = { .top_fd = -1, .report = fail_on_problem, .arg = &(size_t){ 0 } };
+	const struct opk_found found = { 0 };
+	struct op_session_ledger ledger;
+	struct op_timeline *timeline;
+	struct op_block block;
+	struct kept kept = { 0 };
+	uint64_t offset;
+
+	write_ledger(0, OP_SESSION_open, BEGIN_NS);
+	check.dir_fd = op_session_open_current(session_fd);
+	assert_int_equal(op_session_ledger_read(check.dir_fd, &ledger, NULL), 0);
+	assert_int_equal(opk_timeline_check(&check, &found, &ledger), 0);
+	op_session_ledger_free(&ledger);
+	assert_int_equal(op_timeline_open(check.dir_fd, OP_SESSION_TIMELINE, &timeline), 0);
+	assert_int_equal(op_timeline_select(timeline, 0, UINT64_MAX), 0);
+	for (size_t i = 0; i < op_timeline_nr_selected(timeline); i++) {
+		assert_int_equal(op_timeline_block(timeline, i, &block), 0);
+		kept.first_gap = i ? kept.first_gap : block.tail.gap;
+		if (block.tail.flags & OP_TIMELINE_IS_MERGED) {
+			assert_int_equal(kept.nr_spans, 0);
+			kept.hour_age_ns = kept.nr_hours++ ? kept.hour_age_ns : boot_ns - block.tail.end.boot_ns;
+		} else {
+			kept.span_age_ns = kept.nr_spans++ ? kept.span_age_ns : boot_ns - block.tail.end.boot_ns;
+		}
+	}
+	kept.nr_bytes = op_timeline_bytes(timeline);
+	assert_int_equal(block.end, kept.nr_bytes);
+	assert_int_equal(op_timeline_nr_damaged(timeline, &offset), 0);
+	op_timeline_close(timeline);
+	close(check.dir_fd);
+	return kept;
+}
+
+static void check_sum(uint64_t wanted)
+{
+	struct op_timeline *timeline;
+	struct op_minute minute;
+	uint64_t total, sum = 0;
+	int fd = op_session_open_current(session_fd);
+
+	assert_int_equal(op_minute_init(&minute, 0), 0);
+	assert_int_equal(op_timeline_open(fd, OP_SESSION_TIMELINE, &timeline), 0);
+	assert_int_equal(op_timeline_select(timeline, 0, UINT64_MAX), 0);
+	while (!op_timeline_next(timeline, &minute)) {
+		assert_int_equal(op_minute_total(&minute, OP_MINUTE_SAMPLES, 0, &total), 0);
+		sum += total;
+	}
+	assert_int_equal(sum, wanted);
+	op_timeline_close(timeline);
+	op_minute_free(&minute);
+	close(fd);
+}
+
+static void write_days(size_t nr, uint64_t span_ns, uint32_t nr_entries)
+{
+	for (size_t i = 0; i < nr * DAY / span_ns; i++)
+		write_span(0, span_ns, days[0].nr_spans ? OP_GAP_NONE : OP_GAP_FIRST, nr_entries);
+}
+
+/*
+ * TimelineKeep= holds in a session that never ends. The wall clock steps by a year: the spans are
+ * not older for that. After 90 days hours go, and the first block says so.
+ */
+static void endless(void **state OP_UNUSED)
+{
+	struct kept kept, later;
+
+	sample_write_bytes(session_fd, OP_SESSION_CURRENT "/{root}/bin/a/{dep}/{root}/bin/a/file", "x", 1);
+	opd_minutes_set_keep(&minutes, &(struct opd_minutes_keep){ session_fd, KEEP_DAYS * DAY, 0 });
+	write_days(7, SPAN, 20);
+	assert_int_equal(look_at_current().nr_hours, 0);
+	write_days(5, SPAN, 20);
+	kept = look_at_current();
+	assert_in_range(kept.span_age_ns, KEEP_DAYS * DAY - HOUR, KEEP_DAYS * DAY + DAY + HOUR);
+	assert_in_range(kept.nr_hours, 3 * 24, 5 * 24 + 2);
+	assert_int_equal(kept.first_gap, OP_GAP_FIRST);
+	check_sum(days[0].stored[0]);
+	wall_ns += 365 * DAY;
+	write_days(1, SPAN, 20);
+	later = look_at_current();
+	assert_in_range(later.span_age_ns, KEEP_DAYS * DAY - HOUR, KEEP_DAYS * DAY + DAY + HOUR);
+	check_sum(days[0].stored[0]);
+	write_days(91, 6 * HOUR, 5);
+	kept = look_at_current();
+	assert_in_range(kept.hour_age_ns, 90 * DAY - 6 * HOUR, 91 * DAY + 6 * HOUR);
+	assert_in_range(kept.span_age_ns, KEEP_DAYS * DAY - 6 * HOUR, KEEP_DAYS * DAY + DAY + 6 * HOUR);
+	assert_int_equal(kept.first_gap, OP_GAP_REMOVED);
+}
+
+/* The part of SessionMaxUse= holds, too: spans become hours early, and the oldest hours go. */
+static void endless_in_a_quota(void **state OP_UNUSED)
+{
+	const uint64_t most = 150000;
+	size_t nr_hours = 0;
+	struct kept kept;
+
+	sample_write_bytes(session_fd, OP_SESSION_CURRENT "/{root}/bin/a/{dep}/{root}/bin/a/file", "x", 1);
+	opd_minutes_set_keep(&minutes, &(struct opd_minutes_keep){ session_fd, KEEP_DAYS * DAY, most });
+	for (size_t day = 0; day < 8; day++) {
+		write_days(1, SPAN, 200);
+		kept = look_at_current();
+		assert_in_range(kept.nr_bytes, 1, most + most / 16 + 16384);
+		assert_true(kept.nr_spans > 0);
+		nr_hours = op_max_u64(nr_hours, kept.nr_hours);
+	}
+	assert_true(nr_hours > 12);
+	assert_int_equal(kept.first_gap, OP_GAP_REMOVED);
+	assert_int_equal(faccessat(session_fd, OP_SESSION_TMP_SHORT, F_OK, 0), -1);
+}
+
+/* A disk that refuses the hours: the spans stay, and are merged later. A reset drops all. */
+static void endless_on_a_bad_disk(void **state OP_UNUSED)
+{
+	struct kept kept;
+	int fd;
+
+	sample_write_bytes(session_fd, OP_SESSION_CURRENT "/{root}/bin/a/{dep}/{root}/bin/a/file", "x", 1);
+	write_days(12, SPAN, 10);
+	opd_minutes_set_keep(&minutes, &(struct opd_minutes_keep){ open("/proc/self", O_PATH), KEEP_DAYS * DAY, 0 });
+	write_span(0, 2 * HOUR, OP_GAP_NONE, 10);
+	kept = look_at_current();
+	assert_int_equal(kept.nr_spans, days[0].nr_spans);
+	assert_int_equal(kept.nr_hours, 0);
+	close(minutes.keep.session_fd);
+	opd_minutes_set_keep(&minutes, &(struct opd_minutes_keep){ session_fd, KEEP_DAYS * DAY, 0 });
+	write_span(0, 2 * HOUR, OP_GAP_NONE, 10);
+	kept = look_at_current();
+	assert_in_range(kept.nr_hours, 4 * 24, 6 * 24);
+	check_sum(days[0].stored[0]);
+	opd_minutes_reset(&minutes);
+	fd = op_session_open_current(session_fd);
+	unlinkat(fd, OP_SESSION_TIMELINE, 0);
+	close(fd);
+	memset(days, 0, sizeof(days));
+	write_days(1, SPAN, 10);
+	assert_int_equal(look_at_current().nr_spans, days[0].nr_spans);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -383,6 +535,9 @@ int main(void)
 		TEST(thirty_days),
 		TEST(ninety_days),
 		TEST(full_disk),
+		TEST(endless),
+		TEST(endless_in_a_quota),
+		TEST(endless_on_a_bad_disk),
 	};
 #undef TEST
 

@@ -79,6 +79,8 @@ static int add_event(struct adding *adding, uint64_t number, const struct op_min
 		report(adding, number, name, "a minute does not add up", weights, stored);
 	if (number && minute->begin.mono_ns == adding->end_mono_ns && before != sum->end)
 		report(adding, number, name, "a minute does not go on where the last one ended", before, sum->end);
+	if (!number && minute->gap == OP_GAP_REMOVED)
+		sum->stored += before; /* it was in blocks that are gone */
 	sum->stored += weights;
 	sum->end = before + stored;
 	return 0;

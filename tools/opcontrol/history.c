@@ -56,6 +56,7 @@ static const char *reason_word(uint32_t reason)
 		[OP_GAP_PAUSED] = "profiling was off (opcontrol --stop)",
 		[OP_GAP_UNWRITTEN] = "minutes could not be written",
 		[OP_GAP_DISABLED] = "the timeline was off (TimelineInterval=0)",
+		[OP_GAP_REMOVED] = "older minutes were removed",
 	};
 
 	return reason < OP_NR_GAPS ? words[reason] : "a reason that this version does not know";
