@@ -5,8 +5,10 @@ opimport and operf write a timeline: a burst of a made-up recording is in its se
 the samples come in; a recording of any length has 120 spans at most; all samples are in spans, and
 opcheck finds them sound; oparchive takes them along.
 """
+import calendar
 import json
 import os
+import time
 
 import importtest as made
 import opdtest
@@ -54,6 +56,25 @@ def check_bounds(box):
     require(len(found) <= 120 and sum(found) == 4, "wild times: %s" % found)
 
 
+def check_windows(box):
+    """Ten minutes with a burst in the fourth and the fifth: --since and --until find it to the span, as --over-time."""
+    times = [1000 * made.SECOND + second * made.SECOND + i for second in range(600)
+             for i in range(51 if 180 <= second < 300 else 1)]
+    require(sum(imported(box, "bursts", times)) == len(times), "ten minutes: %s" % course(box, "bursts"))
+    spans = [(calendar.timegm(time.strptime(begin, "%Y-%m-%dT%H:%M:%SZ")), nr) for begin, nr in course(box, "bursts")]
+    first, step = spans[0][0], spans[1][0] - spans[0][0]
+    require(step <= 10, "a span of a recording of ten minutes has %d s" % step)
+    for since, until in ((180, 300), (0, 120), (360, 600), (180, 240)):
+        inside = [(begin, nr) for begin, nr in spans if first + since - step < begin < first + until]
+        # within the first and the last span: their ends are no whole seconds
+        span = ["--since=@%d" % (inside[0][0] + 1), "--until=@%d" % (inside[-1][0] + step - 1)]
+        rows = json.loads(box.opreport("-l", "--format=json", *span))["symbols"]
+        found = sum(row["samples"][0] for row in rows)
+        wanted = sum(51 if 180 <= second < 300 else 1 for second in range(since, until))
+        require(found == sum(nr for _, nr in inside), "%s: %d, --over-time has %s" % (span, found, inside))
+        require(wanted <= found <= wanted + 2 * step * 51, "from %d s to %d s: %d samples, not %d" % (since, until, found, wanted))
+
+
 def check_archive(box):
     """oparchive takes the timeline along."""
     archive = os.path.join(box.dir, "archive")
@@ -77,6 +98,7 @@ def check_operf(box):
 
 
 def test(box):
+    check_windows(box)  # a window reads all sessions, so this one comes first
     check_burst(box)
     check_archive(box)
     check_bounds(box)

@@ -346,6 +346,18 @@ static bool lacks_kernel(const struct opi_import *import)
 	return !kernel->text_start && op_dcookie_row(import->pipeline.count.table, kernel->no_vmlinux_cookie)->name;
 }
 
+/* The session has the time of its recording, as its timeline, so that a window finds it. */
+static void set_times(const struct opi_import *import, struct op_session_ledger *ledger)
+{
+	const struct opd_by_time *by_time = &import->by_time;
+	uint64_t recorded_ns = import->config.recorded_ns, span_ns = by_time->newest_ns + 1 - by_time->first_ns;
+
+	if (!by_time->length_ns || !by_time->newest_ns || span_ns > recorded_ns)
+		return;
+	ledger->begin_ns = recorded_ns - span_ns;
+	ledger->end_ns = recorded_ns;
+}
+
 static int write_ledger(struct opi_import *import)
 {
 	const char *host = import->config.features->hostname;
@@ -360,6 +372,7 @@ static int write_ledger(struct opi_import *import)
 	err = opd_ledger_sum(&import->pipeline.ledger, OP_SESSION_stopped, &ledger);
 	if (err)
 		return err;
+	set_times(import, &ledger);
 	err = opd_ledger_write(&import->pipeline.ledger, &ledger);
 	op_session_ledger_free(&ledger);
 	return err;
