@@ -2,8 +2,6 @@
 #include "pipeline/files/node_heap.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include "libop/base/sys.h"
 #include "pipeline/files/lookers.h"
 #include "pipeline/files/node_text.h"
+#include "pipeline/readers/far_memory.h"
 
 #define READS_MAX      32768u /* of all functions of a question */
 #define BYTES_MAX      (24u << 20)
@@ -564,6 +563,7 @@ void opd_node_read(const struct opd_node_layout *layout, const struct opd_node_w
 
 struct question {
 	uint32_t pid, nr_wanted;
+	uint64_t who;
 	struct opd_node_layout layout;
 };
 
@@ -571,7 +571,9 @@ int opd_node_ask(struct opd_lookers *lookers, const struct opd_node_process *pro
 		 const struct opd_node_wanted *wanted, size_t nr_wanted, struct op_text *ret_answer)
 {
 	const struct opd_look_about about = { .pid = process->pid, .user_ns = process->user_ns };
-	struct question question = { .pid = process->pid, .nr_wanted = (uint32_t)nr_wanted, .layout = *layout };
+	struct question question = {
+		.pid = process->pid, .nr_wanted = (uint32_t)nr_wanted, .who = process->who, .layout = *layout
+	};
 	const struct iovec parts[] = {
 		{ &question, sizeof(question) },
 		{ (void *)(uintptr_t)wanted, nr_wanted * sizeof(*wanted) },
@@ -613,7 +615,6 @@ int opd_node_answer(const char *question, size_t nr_bytes, struct op_text *answe
 {
 	struct opd_node_wanted *wanted;
 	struct question asked;
-	char path[32];
 	int fd;
 
 	if (nr_bytes < sizeof(asked))
@@ -622,8 +623,7 @@ int opd_node_answer(const char *question, size_t nr_bytes, struct op_text *answe
 	nr_bytes -= sizeof(asked);
 	if (asked.nr_wanted > OPD_NODE_WANTED_MAX || nr_bytes != asked.nr_wanted * sizeof(*wanted))
 		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/%u/mem", asked.pid);
-	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	fd = opd_far_memory_open_fd(asked.pid, asked.who);
 	if (fd < 0)
 		return fd;
 	wanted = malloc(nr_bytes + 1);

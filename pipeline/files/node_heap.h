@@ -68,6 +68,7 @@ void opd_node_read(const struct opd_node_layout *layout, const struct opd_node_w
 struct opd_node_process {
 	uint32_t pid;
 	uint64_t user_ns; /* its user namespace; 0: the host's, or unknown */
+	uint64_t who;     /* opd_far_memory_who; another one is not read: -ESTALE */
 };
 
 /* Asks. 0 or -errno; the caller frees ret_answer. */

@@ -15,6 +15,7 @@
 #define PROGRAM_HEADERS_MAX 64u
 #define DYNAMIC_MAX         256u  /* entries */
 #define CHAIN_MAX           1024u /* symbols of one bucket */
+#define STATUS_BYTES        1024u /* of /proc/PID/status, up to its groups */
 
 static ssize_t read_process(void *arg, uint64_t address, void *to, size_t nr_bytes)
 {
@@ -25,14 +26,55 @@ static ssize_t read_process(void *arg, uint64_t address, void *to, size_t nr_byt
 	return op_sys_pread(fd, to, nr_bytes, (off_t)address);
 }
 
-int opd_far_memory_open(uint32_t pid, uint32_t nr_pages, struct opd_far_memory **ret_memory)
+int opd_far_memory_who(uint32_t pid, uint64_t *ret_who)
 {
-	struct opd_far_memory *memory;
-	char path[32];
+	char path[32], status[STATUS_BYTES];
+	const char *users, *groups;
+	uint32_t user, group;
+	ssize_t nr;
 	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
+	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	nr = op_sys_read(fd, status, sizeof(status) - 1);
+	close(fd);
+	if (nr < 0)
+		return (int)nr;
+	status[nr] = '\0';
+	users = strstr(status, "\nUid:\t");
+	groups = strstr(status, "\nGid:\t");
+	if (!users || !groups || sscanf(users, "\nUid:%*u%" SCNu32, &user) != 1 ||
+	    sscanf(groups, "\nGid:%*u%" SCNu32, &group) != 1)
+		return -ESRCH;
+	*ret_who = (uint64_t)user << 32 | group;
+	return 0;
+}
+
+/* The look at the user comes after the memory is open: execve changes both under one lock. */
+int opd_far_memory_open_fd(uint32_t pid, uint64_t who)
+{
+	uint64_t who_now;
+	char path[32];
+	int fd, err;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", pid);
 	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	err = opd_far_memory_who(pid, &who_now);
+	if (!err && who_now == who)
+		return fd;
+	close(fd);
+	return err ? err : -ESTALE;
+}
+
+int opd_far_memory_open(uint32_t pid, uint64_t who, uint32_t nr_pages, struct opd_far_memory **ret_memory)
+{
+	struct opd_far_memory *memory;
+	int fd = opd_far_memory_open_fd(pid, who);
+
 	if (fd < 0)
 		return fd;
 	memory = malloc(sizeof(*memory));

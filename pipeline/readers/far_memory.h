@@ -30,8 +30,22 @@ struct opd_far_memory {
 	uint8_t bytes[OPD_FAR_SLOTS][OPD_FAR_PAGE_BYTES];
 };
 
-/* The memory of a process. Its budget is nr_pages. 0 or -errno; the caller frees it. */
-int opd_far_memory_open(uint32_t pid, uint32_t nr_pages, struct opd_far_memory **ret_memory) OP_NONNULL OP_MUST_CHECK;
+/*
+ * The effective user and group of a process. Makes no call that the process can delay; any thread.
+ * 0 or -errno.
+ */
+int opd_far_memory_who(uint32_t pid, uint64_t *ret_who) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Opens /proc/PID/mem. The addresses that are read come from the process, which can execute a
+ * program with more rights meanwhile, or end, and its number is used again. So it must still be
+ * `who`. A descriptor; -ESTALE: it is not; another -errno.
+ */
+int opd_far_memory_open_fd(uint32_t pid, uint64_t who) OP_MUST_CHECK;
+
+/* The memory of a process, by that. Its budget is nr_pages. 0 or -errno; the caller frees it. */
+int opd_far_memory_open(uint32_t pid, uint64_t who, uint32_t nr_pages,
+			struct opd_far_memory **ret_memory) OP_NONNULL OP_MUST_CHECK;
 void opd_far_memory_close(struct opd_far_memory *memory); /* NULL is allowed */
 
 /* Copies all of it. 0; -EFAULT: some of it is not there; -EDQUOT: the budget is used up. */

@@ -98,7 +98,7 @@ int opd_java_answer(const char *bytes, size_t nr_bytes, struct op_text *answer)
 	if (!is_sound(&question, nr_bytes - sizeof(question)))
 		return -EINVAL;
 	nr_pages = question.what == OPD_JAVA_LAYOUT ? LAYOUT_PAGES : PAGES + ITEM_PAGES * question.nr_items;
-	err = opd_far_memory_open(question.pid, nr_pages, &memory);
+	err = opd_far_memory_open(question.pid, question.who, nr_pages, &memory);
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < question.nr_items; i++) {

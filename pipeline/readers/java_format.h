@@ -112,6 +112,7 @@ struct opd_java_question {
 	uint32_t pid;
 	uint32_t what; /* enum opd_java_what */
 	uint32_t nr_items, spare;
+	uint64_t who; /* opd_far_memory_who of the process */
 	struct opd_java_layout layout;
 };
 

@@ -28,6 +28,7 @@ struct opd_runtime_host {
 	bool is_out;   /* until the next turn: no looker had time */
 	bool is_spent; /* since the last ask began: its owner's budget was used up */
 	uint64_t nr_refused[OP_NR_RUNTIMES]; /* processes whose version is not known */
+	bool has_changed; /* a looker found that a process is not who it was */
 	struct opd_runtime_budget budgets[OPD_RUNTIME_BUDGETS];
 };
 
@@ -46,6 +47,7 @@ struct opd_runtime_process {
 	uint64_t user_ns;       /* its user namespace; 0: the host's, or unknown */
 	uint64_t image_address; /* in a mapping of the runtime's image */
 	uint64_t image_cookie;
+	uint64_t who; /* opd_far_memory_who */
 };
 
 /* A row of the table. */

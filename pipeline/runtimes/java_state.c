@@ -28,6 +28,7 @@ struct opd_java *opd_java_begin(struct opd_runtime_host *host, const struct opd_
 	java->host = host;
 	java->about = (struct opd_look_about){ .pid = process->pid, .user_ns = process->user_ns };
 	java->image_address = process->image_address;
+	java->who = process->who;
 	java->owner = opd_look_owner(&java->about);
 	return java;
 }
@@ -123,13 +124,16 @@ static int ask_looker(struct opd_java_asking *asking, struct opd_java_ask *ask, 
 	}
 	ask->question.pid = java->about.pid;
 	ask->question.layout = java->layout;
+	ask->question.who = java->who;
 	err = opd_look(java->host->lookers, &java->about, OPD_LOOK_JAVA, iov, op_array_size(iov), -1, &serial, &parts->answer);
 	if (err == -EBUSY) {
 		java->host->is_out = true;
 		asking->must_wait = true;
 		return -EAGAIN;
 	}
-	if (err == -ENOENT) /* the process is gone; of an item it means that no code is there */
+	java->host->has_changed |= err == -ESTALE;
+	/* the process is gone; of an item -ENOENT means that no code is there */
+	if (err == -ENOENT || err == -ESTALE)
 		err = -ESRCH;
 	parts->at = parts->answer.data;
 	parts->nr_bytes = parts->answer.length;

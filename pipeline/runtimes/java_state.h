@@ -55,6 +55,7 @@ struct opd_java_ask {
 struct opd_java {
 	struct opd_runtime_host *host;
 	struct opd_look_about about;
+	uint64_t who; /* opd_far_memory_who */
 	uint64_t image_address;
 	uint64_t owner; /* who pays */
 	bool has_layout, is_refused;

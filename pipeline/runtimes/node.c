@@ -75,7 +75,7 @@ static void *begin(struct opd_runtime_host *host, const struct opd_runtime_proce
 	if (!process)
 		return NULL;
 	process->host = host;
-	process->about = (struct opd_node_process){ .pid = info->pid, .user_ns = info->user_ns };
+	process->about = (struct opd_node_process){ .pid = info->pid, .user_ns = info->user_ns, .who = info->who };
 	process->owner = opd_look_owner(&(const struct opd_look_about){ .pid = info->pid, .user_ns = info->user_ns });
 	process->image_address = info->image_address;
 	process->image_cookie = info->image_cookie;
@@ -230,6 +230,7 @@ static int ask_looker(struct process *process, const struct opd_node_wanted *wan
 	err = opd_node_ask(host->lookers, &process->about, &process->layout, wanted, nr_wanted, ret_answer);
 	if (err) {
 		host->is_out |= err == -EBUSY;
+		host->has_changed |= err == -ESTALE;
 		return err;
 	}
 	while (opd_node_next(ret_answer, &at, &found, &texts[0], &texts[1], &texts[2])) {

@@ -7,11 +7,18 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
+#include "pipeline/readers/far_memory.h"
 #include "pipeline/runtimes/java.h"
 #include "pipeline/runtimes/node.h"
 
 /* A library that comes later is looked for so often. */
 #define LOOK_AGAIN_NS ((uint64_t)OP_NS_PER_S)
+/*
+ * A process may run execve just before it is looked at, and opd has not seen it yet. Its memory is
+ * read after the records of all CPUs were read once more: then the address space is known to be
+ * another one.
+ */
+#define TURNS_TO_SETTLE 2u
 
 static const struct opd_runtime_kind *const kinds[] = { &opd_runtime_java, &opd_runtime_node };
 
@@ -21,6 +28,8 @@ struct process {
 	uint64_t from_ns;                    /* of its address space */
 	const struct opd_runtime_kind *kind; /* NULL: it has no runtime */
 	void *own;                           /* of the kind */
+	uint64_t who;                        /* opd_far_memory_who, of one with a kind */
+	uint32_t nr_turns;                   /* since then */
 	uint32_t changes;                    /* opd_process_changes when it was looked at */
 	uint64_t looked_ns;
 	uint64_t waits_turn; /* the last one in which there was no budget for it */
@@ -132,13 +141,15 @@ static void look(struct opd_runtimes *runtimes, const struct opd_resolver *resol
 	process->changes = opd_process_changes(&resolver->processes, process->pid);
 	process->looked_ns = op_now_ns();
 	opd_mapset_visit(mm->maps, visit_mapping, &search);
-	if (!search.kind)
+	if (!search.kind || opd_far_memory_who(process->pid, &process->who) < 0)
 		return;
+	process->nr_turns = 0;
 	process->own = search.kind->begin(&runtimes->host, &(struct opd_runtime_process){
 								   .pid = process->pid,
 								   .user_ns = mm->mount_view ? mm->mount_view->user_ns : 0,
 								   .image_address = search.start,
 								   .image_cookie = search.cookie,
+								   .who = process->who,
 							   });
 	if (!process->own)
 		return;
@@ -221,6 +232,10 @@ enum opd_runtime_how opd_runtimes_ask(struct opd_runtimes *runtimes, const struc
 	if (!process)
 		return OPD_RUNTIME_GUESS;
 	runtimes->host.is_spent = false;
+	if (process->nr_turns < TURNS_TO_SETTLE) {
+		runtimes->has_waited |= frame->may_wait;
+		return frame->may_wait ? OPD_RUNTIME_WAIT : OPD_RUNTIME_GUESS;
+	}
 	how = process->kind->ask(process->own, frame, ret_answer, &fault);
 	runtimes->has_waited |= how == OPD_RUNTIME_WAIT;
 	if (how == OPD_RUNTIME_WAIT && runtimes->host.is_spent)
@@ -265,6 +280,21 @@ bool opd_runtimes_can_ask(const struct opd_runtimes *runtimes, uint32_t pid)
 	return !runtimes->host.is_out && !(process && process->waits_turn == runtimes->turn);
 }
 
+/* What changed its user is looked at again. */
+static void settle(struct opd_runtimes *runtimes, struct process *process)
+{
+	uint64_t who;
+
+	if (process->nr_turns < TURNS_TO_SETTLE)
+		process->nr_turns++;
+	if (!runtimes->host.has_changed || !process->kind)
+		return;
+	if (opd_far_memory_who(process->pid, &who) < 0 || who == process->who)
+		return;
+	end_runtime(process);
+	process->from_ns = UINT64_MAX;
+}
+
 bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver *resolver)
 {
 	bool has_waited = runtimes->has_waited;
@@ -276,6 +306,7 @@ bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver 
 		struct process *process = *at;
 
 		if (opd_process_find(&resolver->processes, process->pid)) {
+			settle(runtimes, process);
 			at = &process->next;
 			continue;
 		}
@@ -284,5 +315,6 @@ bool opd_runtimes_turn(struct opd_runtimes *runtimes, const struct opd_resolver 
 		end_runtime(process);
 		free(process);
 	}
+	runtimes->host.has_changed = false;
 	return has_waited;
 }

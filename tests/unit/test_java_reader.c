@@ -6,6 +6,13 @@
 #include "tests/unit/java_box.h"
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pipeline/readers/java.h"
+
 #define PAGES   4096u
 #define MUTANTS 20000u
 
@@ -346,9 +353,73 @@ static void mutants_end(void **state)
 	free(good);
 }
 
+/* ---- whose memory it is ---- */
+
+/* A child that takes another user, as by execve of a program that has one, and waits. */
+static pid_t begin_child(bool takes_user)
+{
+	int fds[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (takes_user && (setegid(65534) < 0 || seteuid(65534) < 0))
+			_exit(1);
+		(void)!write(fds[1], "x", 1);
+		pause();
+		_exit(0);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void another_process_is_not_read(void **state OP_UNUSED)
+{
+	struct opd_java_question question = { .what = OPD_JAVA_CHECK };
+	struct opd_far_memory *memory;
+	struct op_text answer = { 0 };
+	uint64_t who, other;
+	char word[] = "a word";
+	pid_t pid = begin_child(false);
+
+	assert_int_equal(opd_far_memory_who((uint32_t)pid, &who), 0);
+	assert_int_equal(opd_far_memory_open((uint32_t)pid, who, 1, &memory), 0);
+	assert_int_equal(opd_far_memory_read(memory, (uintptr_t)word, word, 1), 0);
+	opd_far_memory_close(memory);
+	assert_int_equal(opd_far_memory_open((uint32_t)pid, who + 1, 1, &memory), -ESTALE);
+	question.pid = (uint32_t)pid;
+	question.who = who + ((uint64_t)1 << 32);
+	assert_int_equal(opd_java_answer((const char *)&question, sizeof(question), &answer), -ESTALE);
+	question.who = who;
+	assert_int_equal(opd_java_answer((const char *)&question, sizeof(question), &answer), 0);
+	op_text_free(&answer);
+	end_child(pid);
+	assert_true(opd_far_memory_who((uint32_t)pid, &other) < 0);
+	assert_true(opd_far_memory_open_fd((uint32_t)pid, who) < 0);
+	if (geteuid())
+		return;
+	pid = begin_child(true);
+	assert_int_equal(opd_far_memory_who((uint32_t)pid, &other), 0);
+	assert_int_equal(other, (uint64_t)65534 << 32 | 65534);
+	assert_int_equal(opd_far_memory_open_fd((uint32_t)pid, who), -ESTALE);
+	end_child(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(another_process_is_not_read),
 		cmocka_unit_test_setup_teardown(the_layout_is_that_of_its_tables, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_field_that_is_missing_refuses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_call_has_its_scopes, set_up, tear_down),
