@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -368,6 +369,7 @@ static pid_t begin_child(bool takes_user)
 	if (!pid) {
 		if (takes_user && (setegid(65534) < 0 || seteuid(65534) < 0))
 			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after a new user, which clears it */
 		(void)!write(fds[1], "x", 1);
 		pause();
 		_exit(0);
