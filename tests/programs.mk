@@ -61,11 +61,8 @@ tests/%.o: tests/%.c
 		-MMD -MP -c -o $@ $<
 
 # Processes to watch, and libraries to preload: without the flags of sanitizers and of hardening.
-plain_programs = $(addprefix tests/system/,clockshim.so crowd deep faultshim.so family forged_perl forged_php \
-	forged_python forged_ruby.so hanging \
-	storm storm_lib.so storm_worker waits work) tests/bench/pingpong
-plain_programs = $(addprefix tests/system/,clockshim.so crowd deep faultshim.so family forged_java forged_python \
-	hanging storm storm_lib.so storm_worker waits work) tests/bench/pingpong
+plain_programs = $(addprefix tests/system/,clockshim.so crowd deep faultshim.so family forged_java forged_perl \
+	forged_php forged_python forged_ruby.so hanging storm storm_lib.so storm_worker waits work) tests/bench/pingpong
 plain_flags = $(if $(filter %.so,$@),-fPIC -shared -Wl$(comma)-z$(comma)noexecstack -U_FORTIFY_SOURCE)
 comma = ,
 tests/system/storm_worker: private plain_flags = -static
